@@ -94,7 +94,7 @@ export {
   type QueueTarget,
   setDefaultQueue,
 } from "./open.ts";
-export type { BulkOptions, BulkResult, PurgeResult } from "./queue/bulk.ts";
+export type { BulkCancelOptions, BulkOptions, BulkResult, PurgeResult } from "./queue/bulk.ts";
 export type {
   DatabaseOf,
   MysqlDatabase,

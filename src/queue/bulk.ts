@@ -1,5 +1,5 @@
 /** Actions on all tasks that match a filter, in small transactions: what is done stays done when the rest is called off. */
-import { callable, integer, readOptions, signal } from "../base/options/validators.ts";
+import { callable, integer, label, readOptions, signal } from "../base/options/validators.ts";
 import { setImmediate } from "../base/runtime/timers.ts";
 import { DuplicateTaskError } from "../errors.ts";
 import { warn } from "../events.ts";
@@ -26,6 +26,12 @@ export interface BulkResult {
    * database refuses to delete.
    */
   skipped: number;
+}
+
+/** Options of `cancelTasks`. */
+export interface BulkCancelOptions extends BulkOptions {
+  /** The message of the tasks' errors. @default "cancelled by queue.cancelTasks" */
+  reason?: string;
 }
 
 /** The answer of `purgeTasks`. */
@@ -62,15 +68,15 @@ export type BulkKind = "retry" | "cancel" | "delete";
 
 /**
  * The actions on many tasks. Each wakes the workers and awaits of this process.
- * @param canceller who cancels, for the error of the cancelled tasks
+ * @param reason the message of the error of cancelled tasks
  */
 export function bulkAction(
   { store, wakeups }: Pick<QueueInternals, "store" | "wakeups">,
   kind: BulkKind,
-  canceller: string,
+  reason: string,
 ): BulkAction {
   const { look } = store;
-  const error = JSON.stringify({ name: "TaskCancelled", message: `cancelled ${canceller}` });
+  const error = JSON.stringify({ name: "TaskCancelled", message: reason });
   const onKept = warnOfKept("deleteTasks");
   const act: BulkAction = {
     retry: retryEach(store),
@@ -87,12 +93,15 @@ export function bulkAction(
 
 /** @throws TypeError for wrong options */
 export function readBulkOptions(given: unknown, owner: string): BulkOptions {
-  return readOptions<BulkOptions>(given, owner, {
-    signal,
-    onProgress: callable<(done: BulkResult) => void>,
-    limit: integer(1),
-  });
+  return readOptions<BulkOptions>(given, owner, bulkReaders);
 }
+
+/** @throws TypeError for wrong options */
+export function readBulkCancelOptions(given: unknown, owner: string): BulkCancelOptions {
+  return readOptions<BulkCancelOptions>(given, owner, { ...bulkReaders, reason: label });
+}
+
+const bulkReaders = { signal, onProgress: callable<(done: BulkResult) => void>, limit: integer(1) };
 
 /** How far `actOnAll` goes. */
 export interface Walk extends BulkOptions {

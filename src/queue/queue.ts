@@ -42,11 +42,13 @@ import type { Diagnosis, Inserted, KeptTask, TaskCount, WorkerRecord } from "../
 import { isFinished, type Task, type TaskId, type TaskStatus, taskStatuses } from "../task.ts";
 import {
   actOnAll,
+  type BulkCancelOptions,
   type BulkKind,
   type BulkOptions,
   type BulkResult,
   bulkAction,
   type PurgeResult,
+  readBulkCancelOptions,
   readBulkOptions,
   warnOfKept,
 } from "./bulk.ts";
@@ -511,26 +513,26 @@ export class Queue<Db = unknown> {
    * another task holds.
    * @throws TypeError for a wrong filter or option; DatabaseError; the signal's reason
    */
-  retryTasks = (filter: CountFilter, options?: BulkOptions): Promise<BulkResult> =>
-    this.#bulk("retry", filter, options);
+  retryTasks = async (filter: CountFilter, options?: BulkOptions): Promise<BulkResult> =>
+    await this.#bulk("retry", filter, readBulkOptions(options, "retryTasks"));
 
   /** `cancelTask` for all tasks that match, in small transactions. Skips those that have ended. @throws as `retryTasks` */
-  cancelTasks = (filter: CountFilter, options?: BulkOptions): Promise<BulkResult> =>
-    this.#bulk("cancel", filter, options);
+  cancelTasks = async (filter: CountFilter, options?: BulkCancelOptions): Promise<BulkResult> =>
+    await this.#bulk("cancel", filter, readBulkCancelOptions(options, "cancelTasks"));
 
   /**
    * Deletes all tasks that match, in small transactions. Skips those that run, and those that the database refuses to delete.
    * @throws as `retryTasks`
    */
-  deleteTasks = (filter: CountFilter, options?: BulkOptions): Promise<BulkResult> =>
-    this.#bulk("delete", filter, options);
+  deleteTasks = async (filter: CountFilter, options?: BulkOptions): Promise<BulkResult> =>
+    await this.#bulk("delete", filter, readBulkOptions(options, "deleteTasks"));
 
-  async #bulk(kind: BulkKind, filter: CountFilter, options: BulkOptions | undefined): Promise<BulkResult> {
+  async #bulk(kind: BulkKind, filter: CountFilter, options: BulkCancelOptions): Promise<BulkResult> {
     const open = this.#open();
     const owner = `${kind}Tasks`;
-    const act = bulkAction(open, kind, `by queue.${owner}`);
+    const { reason = `cancelled by queue.${owner}`, ...walk } = options;
     const read = readBulkFilter(filter, owner);
-    const { changed, skipped } = await actOnAll(open.store, read, act, readBulkOptions(options, owner));
+    const { changed, skipped } = await actOnAll(open.store, read, bulkAction(open, kind, reason), walk);
     return { changed, skipped };
   }
 

@@ -13,7 +13,7 @@ import { addManager } from "./commands/manage.ts";
 import { addMetrics } from "./commands/metrics.ts";
 import { addMigrate } from "./commands/migrate.ts";
 import { addMove } from "./commands/move.ts";
-import { addCancel, addRetry } from "./commands/operate.ts";
+import { addCancel, addDelete, addRetry } from "./commands/operate.ts";
 import { addPurge } from "./commands/purge.ts";
 import { addScheduleCommands, addSchedules } from "./commands/schedules.ts";
 import { addShow } from "./commands/show.ts";
@@ -29,7 +29,7 @@ Exit codes:
   0  success
   1  failure: no such task or database, a task that failed, a problem that
      doctor has found
-  2  wrong usage; purge without --yes, which deletes nothing
+  2  wrong usage; a change of many tasks without --yes, which changes nothing
 
 Examples:
   $ dbq worker tasks.js --db app.db
@@ -57,7 +57,7 @@ export function buildProgram(asJson: boolean): Command {
     .configureOutput(asJson ? { writeErr: () => undefined } : { outputError: writeSafely })
     .exitOverride()
     .addHelpText("after", afterHelp);
-  for (const add of [addWorker, addEnqueue, addList, addShow, addRetry, addCancel]) add(program);
+  for (const add of [addWorker, addEnqueue, addList, addShow, addRetry, addCancel, addDelete]) add(program);
   for (const add of [
     addPurge,
     addStats,

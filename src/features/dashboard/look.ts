@@ -28,7 +28,7 @@ const longestNoted = 255;
 const fitting = (text: string): string => [...storable(text)].slice(0, longestNoted).join("");
 
 const actionOn = (queue: Queue, kind: BulkKind): BulkAction =>
-  bulkAction(internalsOf(queue), kind, "in the dashboard");
+  bulkAction(internalsOf(queue), kind, "cancelled in the dashboard");
 
 /** The columns whose JSON a look shows as it is stored. */
 type JsonColumn = "args" | "kwargs" | "result" | "meta";

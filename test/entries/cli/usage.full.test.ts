@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { readSources, resolveImport } from "../../../scripts/sources.mjs";
-import { statuses } from "../../../src/entries/cli/commands/list.ts";
+import { statuses } from "../../../src/entries/cli/filter.ts";
 import { someOf } from "../../../src/entries/cli/parse.ts";
 import { buildProgram } from "../../../src/entries/cli/program.ts";
 import { taskStatuses } from "../../../src/task.ts";
@@ -15,7 +15,7 @@ const commands = buildProgram(false).commands.map((command) => command.name());
 
 test("the commands are those of docs/cli.md", () => {
   expect(commands).toEqual(
-    "worker enqueue list show retry cancel purge stats metrics tail top dashboard drain manager agent agents limits limit pause resume schedule schedules migrate move doctor".split(
+    "worker enqueue list show retry cancel delete purge stats metrics tail top dashboard drain manager agent agents limits limit pause resume schedule schedules migrate move doctor".split(
       " ",
     ),
   );

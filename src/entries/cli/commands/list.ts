@@ -1,56 +1,28 @@
 import type { Command } from "commander";
 import type { ListFilter, Queue, Task, TaskStatus } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
+import { addFilter, type FilterOptions, filterOf } from "../filter.ts";
 import { type Cell, type Color, jsonList, note, table } from "../output.ts";
-import { given, label, metaPair, someOf, whole } from "../parse.ts";
+import { given, whole } from "../parse.ts";
 import { errorText } from "../task-events.ts";
 import { moment, progressText, shortened, span } from "../text.ts";
 
-interface ListOptions extends CommonOptions {
-  status?: readonly string[];
-  func?: string;
-  queue?: string;
-  requestId?: string;
-  schedule?: string;
-  group?: string;
-  uniqueKey?: string;
-  meta?: ListFilter["meta"];
+interface ListOptions extends CommonOptions, FilterOptions {
   limit: number;
   after?: number;
 }
 
-/** In the order of a task's life. */
-const inOrder: Readonly<Record<TaskStatus, true>> = {
-  pending: true,
-  scheduled: true,
-  waiting: true,
-  running: true,
-  completed: true,
-  failed: true,
-  cancelled: true,
-};
-export const statuses = Object.keys(inOrder) as readonly TaskStatus[];
-
 const examples = `
 Examples:
   $ dbq list
-  $ dbq list --status failed,cancelled --func resize
+  $ dbq list --status failed,cancelled --func resize --since 2h
   $ dbq list --meta tenant=acme --limit 10 --after 4711
   $ dbq list --status failed --json | jq '.[].id'`;
 
 export function addList(program: Command): void {
-  program
-    .command("list")
+  addFilter(program.command("list"))
     .summary("list tasks, newest first")
     .description("List tasks, newest first.")
-    .option("--status <status>", `only these statuses: ${statuses.join(", ")}`, someOf(statuses))
-    .option("--func <name>", "only tasks of this function", label)
-    .option("--queue <name>", "only tasks in this queue", label)
-    .option("--group <key>", "only tasks of this group", label)
-    .option("--request-id <id>", "only tasks with this request id", label)
-    .option("--unique-key <key>", "only tasks that were enqueued with this unique key", label)
-    .option("--schedule <name>", "only tasks that this schedule made", label)
-    .option("--meta <key=value>", "only tasks whose meta has this value; may be repeated", metaPair)
     .option("--limit <number>", "at most so many tasks", whole(1, 1_000), 50)
     .option("--after <id>", "only tasks older than this id: the last one of the previous page", whole(1))
     .addHelpText("after", examples)
@@ -58,9 +30,8 @@ export function addList(program: Command): void {
 }
 
 async function list(options: ListOptions): Promise<void> {
-  const { status, func, queue: queueName, group, requestId, uniqueKey, meta, limit, after } = options;
-  const [scheduleName, key] = [options.schedule, { group, requestId, uniqueKey }];
-  const filter = given({ status, func, queueName, ...key, scheduleName, meta, limit, after }) as ListFilter;
+  const { limit, after } = options;
+  const filter: ListFilter = { ...filterOf(options), ...given({ limit, after }) };
   const { listBeginnings } = await import("../../../index.ts");
   await withExistingQueue(options, async (queue) => {
     if (options.json) await jsonList(wholeTasks(queue, filter, limit));

@@ -1,52 +1,104 @@
 import type { Command } from "commander";
 import type { Queue, Task } from "../../../index.ts";
+import { type Action, actOnMatching, type BulkCommandOptions, isBulk } from "../bulk.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
-import { exitCodeOf, reportFailure } from "../failure.ts";
+import { exitCodeOf, reportFailure, UsageError } from "../failure.ts";
+import { addFilter, filterOf } from "../filter.ts";
 import { json, line } from "../output.ts";
-import { label, taskId } from "../parse.ts";
+import { label, taskId, whole } from "../parse.ts";
 
 const retryExamples = `
 Examples:
   $ dbq retry 4711
-  $ dbq list --status failed --json | jq '.[].id' | xargs dbq retry`;
+  $ dbq retry --status failed --func charge --since 2h
+  $ dbq retry --status failed --meta tenant=acme --limit 1000 --yes`;
 
 export function addRetry(program: Command): void {
-  program
-    .command("retry")
+  withBulk(program.command("retry").argument("[id...]", "task ids"), "retry")
     .summary("run finished or scheduled tasks again now")
     .description("Make finished and scheduled tasks pending now, with no retries charged.")
-    .argument("<id...>", "task ids")
     .addHelpText("after", retryExamples)
     .action(async (ids: string[], _: unknown, self: Command) => {
-      const act = (queue: Queue, id: number) => queue.retryTask(id);
-      await operate(ids, self.optsWithGlobals<CommonOptions>(), act);
+      const options = self.optsWithGlobals<BulkCommandOptions>();
+      if (!isBulk(ids, options)) await operate(ids, options, (queue, id) => queue.retryTask(id));
+      else if (options.status) await actOnMatching(options, retrying);
+      else
+        throw new UsageError(
+          "name the --status of the tasks to retry, such as failed: completed ones would run again, too",
+        );
     });
 }
 
-interface CancelCommandOptions extends CommonOptions {
+const retrying: Action = {
+  verb: "retry",
+  done: "retried",
+  among: ["scheduled", "completed", "failed", "cancelled"],
+  act: (queue, filter, options) => queue.retryTasks(filter, options),
+};
+
+interface CancelCommandOptions extends BulkCommandOptions {
   reason?: string;
 }
 
 const cancelExamples = `
 Examples:
   $ dbq cancel 4711
-  $ dbq cancel 4711 4712 --reason "sent twice"`;
+  $ dbq cancel 4711 4712 --reason "sent twice"
+  $ dbq cancel --func invoice --status pending,scheduled --yes`;
 
 export function addCancel(program: Command): void {
-  program
-    .command("cancel")
+  withBulk(program.command("cancel").argument("[id...]", "task ids"), "cancel")
     .summary("cancel unfinished tasks")
     .description("Cancel unfinished tasks. The signal of a running task is aborted within a second.")
-    .argument("<id...>", "task ids")
     .option("--reason <text>", 'the message of the task\'s error (default: "cancelled by dbq cancel")', label)
     .addHelpText("after", cancelExamples)
     .action(async (ids: string[], _: unknown, self: Command) => {
       const { reason = "cancelled by dbq cancel", ...options } = self.optsWithGlobals<CancelCommandOptions>();
-      const act = (queue: Queue, id: number) => queue.cancelTask(id, { reason });
-      await operate(ids, options, act, ({ status }) =>
-        status === "cancelled" ? "is cancelled" : `had ended before: it is ${status}`,
-      );
+      if (isBulk(ids, options)) await actOnMatching(options, cancelling(reason));
+      else await operate(ids, options, (queue, id) => queue.cancelTask(id, { reason }), cancelled);
     });
+}
+
+const cancelling = (reason: string): Action => ({
+  verb: "cancel",
+  done: "cancelled",
+  among: ["pending", "scheduled", "waiting", "running"],
+  act: (queue, filter, options) => queue.cancelTasks(filter, { ...options, reason }),
+});
+
+const cancelled = ({ status }: Task): string =>
+  status === "cancelled" ? "is cancelled" : `had ended before: it is ${status}`;
+
+const deleteExamples = `
+Examples:
+  $ dbq delete --status completed --before 30d
+  $ dbq delete --func resize --status failed,cancelled --yes`;
+
+export function addDelete(program: Command): void {
+  withBulk(program.command("delete"), "delete")
+    .summary("delete tasks that match")
+    .description("Delete the tasks that match, with their attempts and log lines. Running tasks stay.")
+    .addHelpText("after", deleteExamples)
+    .action(async (_: unknown, self: Command) => {
+      const options = self.optsWithGlobals<BulkCommandOptions>();
+      if (Object.keys(filterOf(options)).length > 0) await actOnMatching(options, deleting);
+      else
+        throw new UsageError("name the tasks to delete by options such as --status completed --before 30d");
+    });
+}
+
+const deleting: Action = {
+  verb: "delete",
+  done: "deleted",
+  among: ["pending", "scheduled", "waiting", "completed", "failed", "cancelled"],
+  act: (queue, filter, options) => queue.deleteTasks(filter, options),
+};
+
+/** Adds the options by which a command chooses many tasks. */
+function withBulk(command: Command, verb: string): Command {
+  return addFilter(command)
+    .option("--limit <number>", "at most so many tasks, the newest first", whole(1))
+    .option("--yes", `${verb} without asking; where nobody can be asked, show how many and exit with 2`);
 }
 
 /** Acts on each task; an error about one task does not stop the others. */

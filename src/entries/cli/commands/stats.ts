@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import type { QueueHealth, TaskCount } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
+import { statuses } from "../filter.ts";
 import { printDrains, printLimitsOf, printWorkers, unclaimedText } from "../health-tables.ts";
 import { inspectWith, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, sentence, table } from "../output.ts";
 import { shortened } from "../text.ts";
-import { statuses } from "./list.ts";
 import { scheduleCounts } from "./schedules.ts";
 
 const examples = `

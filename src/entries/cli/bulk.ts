@@ -1,0 +1,133 @@
+/** Acts on all tasks that match the options of a command: shows first how many they are, and asks. */
+import { createInterface } from "node:readline/promises";
+import type { BulkOptions, BulkResult, CountFilter, Queue, TaskStatus } from "../../index.ts";
+import { type CommonOptions, withExistingQueue } from "./database.ts";
+import { UsageError } from "./failure.ts";
+import { type FilterOptions, filterOf } from "./filter.ts";
+import { json, line, note } from "./output.ts";
+import { ProgressBar } from "./progress-bar.ts";
+import { signals } from "./watch.ts";
+
+export interface BulkCommandOptions extends CommonOptions, FilterOptions {
+  limit?: number;
+  yes?: true;
+}
+
+/** One kind of action on many tasks. */
+export interface Action {
+  /** Such as "retry". */
+  verb: string;
+  /** Such as "retried". */
+  done: string;
+  /** The action leaves tasks of other statuses as they are. */
+  among: readonly TaskStatus[];
+  act(queue: Queue, filter: CountFilter, options: BulkOptions): Promise<BulkResult>;
+}
+
+/** Whether the options choose tasks. @throws UsageError when ids do so as well, or nothing does */
+export function isBulk(ids: readonly string[], options: BulkCommandOptions): boolean {
+  const isFilter = Object.keys(filterOf(options)).length > 0;
+  if (isFilter && ids.length > 0)
+    throw new UsageError("give the ids of tasks or options that choose them, not both");
+  if (!isFilter && ids.length === 0)
+    throw new UsageError("give the ids of tasks, or options that choose them, such as --status failed");
+  if (!isFilter && (options.limit !== undefined || options.yes))
+    throw new UsageError("--limit and --yes belong to options that choose tasks, such as --status failed");
+  return isFilter;
+}
+
+export async function actOnMatching(options: BulkCommandOptions, action: Action): Promise<void> {
+  const filter = filterOf(options);
+  await withExistingQueue(options, async (queue) => {
+    const counts = await queue.countTasks(filter);
+    const matching = action.among
+      .map((status) => [status, counts[status]] as const)
+      .filter(([, count]) => count > 0);
+    const among = Object.fromEntries(matching);
+    const found = Math.min(sum(among), options.limit ?? Number.POSITIVE_INFINITY);
+    if (
+      options.yes ||
+      (found > 0 && (await isConfirmed(`${action.verb} ${described(found, among)}?`, options)))
+    )
+      await run(
+        queue,
+        filter,
+        options,
+        action,
+        Math.min(sum(counts), options.limit ?? Number.POSITIVE_INFINITY),
+      );
+    else preview(found, among, options, action);
+  });
+}
+
+const sum = (counts: Record<string, number>): number =>
+  Object.values(counts).reduce((total, count) => total + count, 0);
+
+const tasks = (count: number): string => `${count} ${count === 1 ? "task" : "tasks"}`;
+
+function described(found: number, among: Record<string, number>): string {
+  const parts = Object.entries(among).map(([status, count]) => `${count} ${status}`);
+  const newest = found < sum(among) ? `the newest ${found} of ${sum(among)} tasks` : tasks(found);
+  return parts.length === 0 ? newest : `${newest} (${parts.join(", ")})`;
+}
+
+/** Asks on a terminal; elsewhere nobody can answer, which counts as no. */
+async function isConfirmed(question: string, { json: asJson }: CommonOptions): Promise<boolean> {
+  if (asJson || !process.stdin.isTTY || !process.stderr.isTTY) return false;
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
+}
+
+function preview(
+  found: number,
+  among: Record<string, number>,
+  options: CommonOptions,
+  { verb, done }: Action,
+): void {
+  process.exitCode = 2;
+  if (options.json) {
+    json({ matching: found, byStatus: among, changed: 0, skipped: 0 });
+    return;
+  }
+  line(`would ${verb} ${described(found, among)}`);
+  note(`nothing was ${done}: add --yes to ${verb}`);
+}
+
+async function run(
+  queue: Queue,
+  filter: CountFilter,
+  { limit, json: asJson }: BulkCommandOptions,
+  { done, act }: Action,
+  total: number,
+): Promise<void> {
+  const bar = new ProgressBar("tasks", asJson ?? false);
+  const stopped = new AbortController();
+  const stop = () => stopped.abort();
+  for (const signal of signals) process.once(signal, stop);
+  let soFar: BulkResult = { changed: 0, skipped: 0 };
+  const onProgress = (now: BulkResult) => {
+    soFar = now;
+    bar.show({ label: done, done: now.changed + now.skipped, total });
+  };
+  try {
+    await act(queue, filter, {
+      signal: stopped.signal,
+      onProgress,
+      ...(limit === undefined ? {} : { limit }),
+    });
+  } catch (error) {
+    if (!stopped.signal.aborted) throw error;
+    process.exitCode = 1;
+  } finally {
+    bar.stop();
+    for (const signal of signals) process.off(signal, stop);
+  }
+  if (stopped.signal.aborted) note(`stopped: what was ${done} stays ${done}`);
+  if (asJson) json(soFar);
+  else
+    line(`${done} ${tasks(soFar.changed)}${soFar.skipped > 0 ? `, left ${soFar.skipped} as they were` : ""}`);
+}
