@@ -1,4 +1,5 @@
 /** Errors that a caller can act on. A wrong option throws a `TypeError` instead: the programmer has to correct it. */
+import type { ValidationIssue } from "./base/validation/issue.ts";
 import type { Task, TaskError } from "./task.ts";
 
 /** The values of `DbqError.code`: each identifies one kind of error, across versions and copies of dbq. */
@@ -6,6 +7,8 @@ export type DbqErrorCode =
   | "DBQ_UNREGISTERED_FUNCTION"
   | "DBQ_NOT_SERIALIZABLE"
   | "DBQ_PAYLOAD_TOO_LARGE"
+  | "DBQ_INVALID_ARGUMENTS"
+  | "DBQ_INVALID_RESULT"
   | "DBQ_AWAIT_TIMEOUT"
   | "DBQ_TASK_NOT_FOUND"
   | "DBQ_SCHEDULE_NOT_FOUND"
@@ -116,6 +119,32 @@ export class PayloadTooLargeError extends DbqError {
   }
 }
 
+/** The arguments do not fit the task's schema. At an enqueue, nothing was written. A task whose row has such arguments fails for good. */
+export class InvalidArgumentsError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "InvalidArgumentsError";
+  /** What is wrong. Paths begin in the only argument with the option `input`, and in the tuple of all with `args`. */
+  readonly issues: readonly ValidationIssue[];
+
+  constructor(message: string, issues: readonly ValidationIssue[]) {
+    super("DBQ_INVALID_ARGUMENTS", message);
+    this.issues = issues;
+  }
+}
+
+/** What a task's function returned does not fit the task's schema `output`. The attempt has failed, as when the function throws. */
+export class InvalidResultError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "InvalidResultError";
+  /** What is wrong. Paths begin in the result. */
+  readonly issues: readonly ValidationIssue[];
+
+  constructor(message: string, issues: readonly ValidationIssue[]) {
+    super("DBQ_INVALID_RESULT", message);
+    this.issues = issues;
+  }
+}
+
 /** The task did not end within the await's time limit. The task is not affected: await it again, or cancel it. */
 export class AwaitTimeoutError extends DbqError {
   /** @internal */
@@ -185,15 +214,16 @@ function reasonOf({ message, cause }: TaskError): string {
   return reason.length <= longestReason ? reason : `${reason.slice(0, longestReason - 1)}…`;
 }
 
-/** An `Error` with the name, message, stack, code and causes of a stored one. */
-export function toError({ name, message, stack, code, cause }: TaskError): Error {
+/** An `Error` with the name, message, stack, code, issues and causes of a stored one. */
+export function toError({ name, message, stack, code, issues, cause }: TaskError): Error {
   const error = new Error(message, cause ? { cause: toError(cause) } : {});
   const writable = { configurable: true, writable: true };
   Object.defineProperties(error, {
     name: { value: name, ...writable },
     stack: { value: stack ?? `${name}: ${message}`, ...writable },
   });
-  return code === undefined ? error : Object.assign(error, { code });
+  if (code !== undefined) Object.assign(error, { code });
+  return issues === undefined ? error : Object.assign(error, { issues });
 }
 
 /** The task was cancelled. `awaitTaskResult` rejects with it, and it is the reason of a running task's signal. */

@@ -24,6 +24,7 @@ export type { Enqueueable } from "./base/tasks/enqueueable.ts";
 export type { Attempt, AttemptOutcome, TaskLog } from "./base/tasks/history.ts";
 export {
   type AnyFunction,
+  type CheckedTaskFunction,
   clearTasks,
   registeredNames,
   registerTasks,
@@ -41,6 +42,8 @@ export type {
   TaskSlot,
 } from "./base/tasks/schedule.ts";
 export type { CallOptions, RunIn, TaskOptions } from "./base/tasks/task-options.ts";
+export type { ValidationIssue } from "./base/validation/issue.ts";
+export type { SchemaIssue, SchemaResult, StandardSchema } from "./base/validation/standard-schema.ts";
 export {
   AsyncTransactionError,
   AwaitTimeoutError,
@@ -50,6 +53,8 @@ export {
   DbqError,
   type DbqErrorCode,
   DuplicateTaskError,
+  InvalidArgumentsError,
+  InvalidResultError,
   LogMovedError,
   LostGenerationError,
   NotInTaskError,

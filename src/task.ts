@@ -11,6 +11,7 @@
  * `cancelTask` ends any unfinished task, and `retryTask` makes a finished one pending. Each of these changes is one UPDATE
  * that names the generation that was read and adds one to it.
  */
+import type { ValidationIssue } from "./base/validation/issue.ts";
 
 export const unfinishedStatuses = ["pending", "scheduled", "running", "waiting"] as const;
 export const finishedStatuses = ["completed", "failed", "cancelled"] as const;
@@ -36,6 +37,8 @@ export interface TaskError {
   stack?: string;
   /** The thrown error's own `code`, when it had a string one. */
   code?: string;
+  /** What a schema of the task found wrong, at most 20 issues: with `DBQ_INVALID_ARGUMENTS` and `DBQ_INVALID_RESULT`. */
+  issues?: readonly ValidationIssue[];
   /** The thrown error's own `cause`, such as the database's error inside Drizzle's. At most five of them are nested. */
   cause?: TaskError;
 }

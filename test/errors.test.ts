@@ -18,6 +18,8 @@ const errors: Record<DbqErrorCode, [error: dbq.DbqError, name: string, says: str
     "args[1].when: a Date",
   ],
   DBQ_PAYLOAD_TOO_LARGE: [new dbq.PayloadTooLargeError("it", 11, 10), "PayloadTooLargeError", "11 bytes"],
+  DBQ_INVALID_ARGUMENTS: [new dbq.InvalidArgumentsError("no", []), "InvalidArgumentsError", "no"],
+  DBQ_INVALID_RESULT: [new dbq.InvalidResultError("no", []), "InvalidResultError", "no"],
   DBQ_AWAIT_TIMEOUT: [
     new dbq.AwaitTimeoutError(7, 250),
     "AwaitTimeoutError",

@@ -1,8 +1,11 @@
 /** What `updateTask` is given: the changes of a task that has not started. */
 import { integer, label, readOptions, timeOrNull, wrong } from "../base/options/validators.ts";
+import { definitionNamed, hasChecks } from "../base/tasks/registry.ts";
 import { checkSize, encodeArgs, encodeObject } from "../base/values/codec.ts";
-import type { TaskEdit } from "../features/look/contract.ts";
-import type { JsonObject } from "../task.ts";
+import type { LookStore, TaskEdit } from "../features/look/contract.ts";
+import type { Operated, TaskStore } from "../store.ts";
+import type { JsonObject, TaskStatus } from "../task.ts";
+import { checkArguments } from "./enqueue.ts";
 
 /** The changes of `updateTask`. A field that is left out stays as it is. */
 export interface TaskChanges {
@@ -17,6 +20,33 @@ export interface TaskChanges {
   waitUntil?: Date | null;
   /** Only if the task still has this generation, so that two people do not overwrite each other. @default any */
   generationId?: number;
+}
+
+export const isWaiting = (status: TaskStatus): boolean => status === "pending" || status === "scheduled";
+
+/**
+ * Edits a task. New arguments of a function that has a schema are checked together with what they leave as it is, and the edit
+ * then expects the row as it was read.
+ * @throws InvalidArgumentsError, TaskCorruptError
+ */
+export async function editChecked(
+  store: Pick<TaskStore, "get"> & { readonly look: Pick<LookStore, "edit"> },
+  id: number,
+  edit: TaskEdit,
+  generationId: number | undefined,
+): Promise<Operated> {
+  const isAboutArguments = edit.args !== undefined || edit.kwargs !== undefined;
+  if (!isAboutArguments || !hasChecks()) return await store.look.edit(id, edit, generationId);
+  for (;;) {
+    const [row] = await store.get([id]);
+    const definition = row && definitionNamed(row.func);
+    if (!row || !definition?.checks?.args || !isWaiting(row.status))
+      return await store.look.edit(id, edit, generationId);
+    await checkArguments(definition, edit.args ?? row.args, edit.kwargs ?? row.kwargs);
+    const operated = await store.look.edit(id, edit, generationId ?? row.generationId);
+    const hasMovedOn = operated && !operated.changed && isWaiting(operated.record.status);
+    if (!hasMovedOn || generationId !== undefined) return operated;
+  }
 }
 
 /** @throws TypeError, NotSerializableError, PayloadTooLargeError */

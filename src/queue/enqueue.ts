@@ -9,11 +9,12 @@ import {
   type TaskDefinition,
 } from "../base/tasks/registry.ts";
 import type { ReadCallOptions } from "../base/tasks/task-options.ts";
-import { checkSize, encodeArgs, encodeObject } from "../base/values/codec.ts";
+import { asyncSchema } from "../base/validation/checks.ts";
+import { checkSize, decodeArgs, decodeObject, encodeArgs, encodeObject } from "../base/values/codec.ts";
 import { beginning, describeThrown } from "../base/values/thrown.ts";
 import { DuplicateTaskError } from "../errors.ts";
 import { enqueueChannel, type Traced } from "../events.ts";
-import type { DuplicatePolicy, Inserted, NewTask, Uniqueness } from "../store.ts";
+import type { DuplicatePolicy, Inserted, MaybePromise, NewTask, Uniqueness } from "../store.ts";
 import type { TaskId } from "../task.ts";
 
 /** For each function of a tuple or array: the function and its arguments. */
@@ -33,13 +34,15 @@ export interface Prepared {
   refuse: boolean;
   /** Whether the call is meant to be written outside of an open transaction. */
   outside?: boolean;
+  /** The check of its arguments by an asynchronous schema; undefined: nothing is left to check. */
+  checking?: Promise<unknown> | undefined;
 }
 
 /**
  * Checks and encodes one call. Later changes of the argument objects have no effect.
  * @param maxPayload bytes of UTF-8
  * @param publish whether subscribers of `dbq:enqueue` hear of it
- * @throws UnregisteredFunctionError, NotSerializableError, PayloadTooLargeError
+ * @throws UnregisteredFunctionError, NotSerializableError, InvalidArgumentsError, PayloadTooLargeError
  */
 export function prepare(
   fn: unknown,
@@ -52,10 +55,13 @@ export function prepare(
   const { queueName = "default" } = options;
   const observed = publish ? publishEnqueue(name, queueName, options.meta) : undefined;
   const traceContext = observed?.traceContext;
+  const argsText = encodeArgs(args);
+  const kwargs = encodeObject(options.kwargs, "kwargs");
+  const checking = definition.checks && checkArguments(definition, argsText, kwargs);
   const task: NewTask = {
     func: name,
-    args: encodeArgs(args),
-    kwargs: encodeObject(options.kwargs, "kwargs"),
+    args: argsText,
+    kwargs,
     meta: encodeObject(observed ? observed.meta : options.meta, "meta"),
     priority: options.priority ?? 5,
     queueName,
@@ -72,7 +78,43 @@ export function prepare(
     traceContext: traceContext === undefined ? null : encodeObject(traceContext, "traceContext"),
   };
   checkPayload(task, maxPayload);
-  return { task, refuse: options.onDuplicate === "error", outside: options.outsideTransaction === true };
+  const { onDuplicate, outsideTransaction } = options;
+  return { task, refuse: onDuplicate === "error", outside: outsideTransaction === true, checking };
+}
+
+/**
+ * Checks the arguments as the row has them, which is what the attempt will check. So the caller may change its objects while
+ * an asynchronous schema looks at them.
+ * @throws InvalidArgumentsError, of a synchronous schema
+ */
+export function checkArguments(
+  { fn, checks }: TaskDefinition,
+  args: string,
+  kwargs: string,
+): Promise<unknown> | undefined {
+  if (checks?.args === undefined) return undefined;
+  const given = callArguments(fn ?? { length: 0 }, decodeArgs(args), decodeObject(kwargs, "kwargs"));
+  const checking = checks.args(given);
+  if (!(checking instanceof Promise)) return undefined;
+  // Whoever waits for it may come later.
+  checking.catch(() => undefined);
+  return checking;
+}
+
+/**
+ * Waits for the asynchronous checks of calls, if there are any.
+ * @param synchronous whether this is in a transaction that cannot wait
+ * @throws InvalidArgumentsError: that of the first call in order; TypeError in a synchronous transaction
+ */
+export function checked(prepared: readonly Prepared[], synchronous: boolean): MaybePromise<void> {
+  const unchecked = prepared.find(({ checking }) => checking !== undefined);
+  if (unchecked?.checking === undefined) return undefined;
+  if (synchronous) throw asyncSchema(`task "${unchecked.task.func}": its arguments`, unchecked.checking);
+  return allChecked(prepared);
+}
+
+async function allChecked(prepared: readonly Prepared[]): Promise<void> {
+  for (const { checking } of prepared) await checking;
 }
 
 function delayOf({ delay, onDuplicate, debounceLimit }: Partial<ReadCallOptions>): number | null {

@@ -54,11 +54,12 @@ import {
 } from "./bulk.ts";
 import { Completions } from "./completion.ts";
 import type { DialectOf, TransactionOf } from "./drizzle.ts";
-import { readTaskChanges, type TaskChanges } from "./edit.ts";
+import { editChecked, isWaiting, readTaskChanges, type TaskChanges } from "./edit.ts";
 import {
   aboutEnqueue,
   allOrNone,
   checkEntries,
+  checked,
   checkPayload,
   type Entries,
   type Ids,
@@ -72,7 +73,7 @@ import type { Health } from "./health.ts";
 import { type QueueInternals, type QueueMethods, setInternals } from "./internals.ts";
 import { type LimitInfo, listLimits, pause, resume, setLimit } from "./limits.ts";
 import { methodsOf, type ScheduleActions, type ScheduleEntries, type ScheduleEntry } from "./schedules.ts";
-import { type DrainedResult, drainedOutcome, drainedTask } from "./settle-drained.ts";
+import { checkedResult, type DrainedResult, drainedOutcome, drainedTask } from "./settle-drained.ts";
 import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
 import { isAsync, type QueueWithin, warnOfOutside } from "./transaction.ts";
 import { Wakeups } from "./wakeups.ts";
@@ -80,8 +81,6 @@ import { type TaskEvent, TaskWatches } from "./watch.ts";
 
 /** Tasks that a purge reads and deletes in one transaction. It bounds how long other writers wait. */
 const purgeBatch = 500;
-
-const isWaiting = (status: TaskStatus) => status === "pending" || status === "scheduled";
 
 /** Log lines that one query reads. */
 const logPage = 1_000;
@@ -131,7 +130,8 @@ export class Queue<Db = unknown> {
 
   /**
    * Writes one task. Once this resolves, the task is durable. The calls of one event-loop tick are written together.
-   * @throws UnregisteredFunctionError, NotSerializableError, PayloadTooLargeError, DuplicateTaskError, DatabaseError
+   * @throws UnregisteredFunctionError, NotSerializableError, InvalidArgumentsError, PayloadTooLargeError, DuplicateTaskError,
+   * DatabaseError
    */
   enqueueTask = async <F extends Enqueueable>(
     fn: F,
@@ -172,6 +172,8 @@ export class Queue<Db = unknown> {
     const prepared = this.#prepareAll(entries);
     if (prepared.length === 0) return [];
     if (store.isInTransaction()) warnOfOutside(prepared);
+    const checking = checked(prepared, false);
+    if (checking) await checking;
     const tasks = prepared.map(({ task }) => task);
     const inserted = await (store.requests ?? store).insert(tasks, allOrNone(prepared));
     wakeups.workAdded(tasks.some(isDelayed));
@@ -189,9 +191,9 @@ export class Queue<Db = unknown> {
     const inside = store.within(tx);
     const write = (entries: readonly (readonly unknown[])[]) => {
       const prepared = this.#prepareAll(entries);
-      const inserted = inside.insert(
-        prepared.map(({ task }) => task),
-        allOrNone(prepared),
+      const tasks = prepared.map(({ task }) => task);
+      const inserted = mapMaybe(checked(prepared, store.synchronous), () =>
+        inside.insert(tasks, allOrNone(prepared)),
       );
       return mapMaybe(inserted, (rows) =>
         this.#wakeAfterThisTick(prepared.map((entry, i) => idOf(entry, rows[i] as Inserted))),
@@ -243,7 +245,7 @@ export class Queue<Db = unknown> {
    * the same definition again writes nothing, so an app may write its schedules at each start. A changed timing counts from
    * now. The options of `fn.with({...})` are those of its tasks.
    * @throws TypeError for a wrong timing, such as an expression that is never due or an unknown time zone;
-   * UnregisteredFunctionError, NotSerializableError, PayloadTooLargeError, DatabaseError
+   * UnregisteredFunctionError, NotSerializableError, InvalidArgumentsError, PayloadTooLargeError, DatabaseError
    */
   schedule = async <F extends Enqueueable>(
     name: string,
@@ -313,6 +315,8 @@ export class Queue<Db = unknown> {
 
   #add(prepared: Prepared): Promise<number> {
     if (this.#internals.store.isInTransaction()) warnOfOutside([prepared]);
+    const { checking } = prepared;
+    if (checking) return checking.then(() => this.#groupCommit.add(prepared));
     return this.#groupCommit.add(prepared);
   }
 
@@ -493,12 +497,12 @@ export class Queue<Db = unknown> {
    * Changes a task that is pending or scheduled: the next attempt runs with it.
    * @returns the task as it is now
    * @throws TaskNotFoundError; TaskStartedError when it has started or ended, or no longer has `changes.generationId`;
-   * TypeError, NotSerializableError, PayloadTooLargeError
+   * TypeError, NotSerializableError, InvalidArgumentsError, PayloadTooLargeError
    */
   updateTask = async <R = unknown>(id: TaskId<R> | number, changes: TaskChanges): Promise<Task<R>> => {
     const { store, wakeups, options } = this.#open();
     const { edit, generationId } = readTaskChanges(changes, options.maxPayload);
-    const operated = await (store.requests ?? store).look.edit(taskId(id, "updateTask"), edit, generationId);
+    const operated = await editChecked(store.requests ?? store, taskId(id, "updateTask"), edit, generationId);
     if (!operated) throw new TaskNotFoundError(id);
     const { record, changed } = operated;
     if (!changed && isWaiting(record.status))
@@ -542,7 +546,7 @@ export class Queue<Db = unknown> {
    * @param id the task's; or the message's (BullMQ's `job.id`), which also tells an older message from a newer one
    * @returns the task as it is now
    * @throws TypeError for a task that no drain has sent, or a wrong outcome; TaskNotFoundError, NotSerializableError,
-   * PayloadTooLargeError, DatabaseError
+   * InvalidResultError, PayloadTooLargeError, DatabaseError
    */
   settleDrained = async <R = unknown>(
     id: TaskId<R> | number | string,
@@ -551,9 +555,10 @@ export class Queue<Db = unknown> {
     const { store, wakeups, options } = this.#open();
     this.#origin ??= await store.drains.origin();
     const task = drainedTask(id, this.#origin);
+    const checkedOutcome = await checkedResult(store, task.id, outcome);
     const operated = await store.drains.settle(
       task.id,
-      drainedOutcome(outcome, options.maxPayload),
+      drainedOutcome(checkedOutcome, options.maxPayload),
       task.retries,
     );
     if (!operated) throw new TaskNotFoundError(task.id);

@@ -2,9 +2,11 @@
 import { show } from "../base/options/durations.ts";
 import { integer } from "../base/options/validators.ts";
 import { readMessageId } from "../base/tasks/drained.ts";
+import { definitionNamed, hasChecks } from "../base/tasks/registry.ts";
 import { checkSize, encode } from "../base/values/codec.ts";
 import { describeThrown, failureOf } from "../base/values/thrown.ts";
 import type { DrainedOutcome } from "../features/drain/contract.ts";
+import type { TaskStore } from "../store.ts";
 
 /** How a task ended whose message a drain had sent: with a result, or with anything thrown. */
 export type DrainedResult<R = unknown> = { result: R } | { error: unknown };
@@ -32,6 +34,21 @@ export function drainedTask(given: unknown, origin: string): DrainedTask {
   throw new TypeError(
     `settleDrained: ${show(given)} is the id of a message of another database: this one has the origin ${origin}`,
   );
+}
+
+/**
+ * The outcome with what the schema of the task's function makes of its result, where this process has registered one.
+ * @throws InvalidResultError
+ */
+export async function checkedResult(
+  store: Pick<TaskStore, "get">,
+  id: number,
+  given: DrainedResult,
+): Promise<DrainedResult> {
+  if (!hasChecks() || typeof given !== "object" || given === null || !("result" in given)) return given;
+  const [row] = await store.get([id]);
+  const check = row && definitionNamed(row.func)?.checks?.result;
+  return check ? { ...given, result: await check(given.result) } : given;
 }
 
 /** @throws TypeError, NotSerializableError, PayloadTooLargeError */

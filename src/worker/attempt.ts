@@ -27,7 +27,9 @@ import type { WithinResult } from "../queue/transaction.ts";
 import type { MaybePromise, Outcome, TransactionalStore } from "../store.ts";
 import type { JsonObject, Task, TaskError, TaskRecord } from "../task.ts";
 import { AttemptTrace, type CallEnd } from "./attempt-trace.ts";
-import { type Execution, type Executor, UnstorableResult } from "./executor.ts";
+import { checkedResult } from "./checked-call.ts";
+import type { Execution, Executor } from "./executor.ts";
+import { FinalFailure } from "./final-failure.ts";
 import { runHook } from "./hooks.ts";
 import { AttemptLog, type TaskLogs } from "./logs.ts";
 import { LazyAbort, type RunningTask, runAs, runningTask } from "./task-context.ts";
@@ -314,7 +316,7 @@ export class RunningAttempt implements Execution {
     const error = end.how === "threw" ? end.error : undefined;
     if (this.#timedOut) return this.#failed({ error: this.#timeoutBy(error), as: "timeout", final: false });
     if (end.how === "returned") return this.#succeeded(end.value);
-    if (UnstorableResult.isOne(error)) return this.#failed({ error: error.cause, as: "failed", final: true });
+    if (FinalFailure.isOne(error)) return this.#failed({ error: error.cause, as: "failed", final: true });
     if (isA(error, CancelTask))
       return this.#outcome({ kind: "cancelled", ...failureOf("cancelled", describeThrown(error)) });
     // The app may have thrown a subclass, so its delay is validated again.
@@ -464,7 +466,13 @@ export class RunningAttempt implements Execution {
     }
   }
 
-  #completeWithin<Tx>(tx: Tx, value: unknown): WithinResult<Tx, void> {
+  #completeWithin<Tx>(tx: Tx, given: unknown): WithinResult<Tx, void> {
+    if (!this.definition.checks) return this.#writeWithin(tx, given);
+    const checked = checkedResult(this.definition, given, this.#host.store.synchronous);
+    return mapMaybe(checked, (value) => this.#writeWithin(tx, value)) as WithinResult<Tx, void>;
+  }
+
+  #writeWithin<Tx>(tx: Tx, value: unknown): WithinResult<Tx, void> {
     const outcome = this.#completed(value);
     const inside = this.#host.store.within(tx);
     const log = this.#host.store.synchronous ? undefined : this.#log;

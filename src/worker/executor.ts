@@ -1,6 +1,7 @@
 /** Where the function of a task runs: in the worker's event loop, unless a feature runs it in another place. */
 import { callArguments, type TaskDefinition } from "../base/tasks/registry.ts";
 import type { JsonObject, TaskRecord } from "../task.ts";
+import { callChecked } from "./checked-call.ts";
 import type { RunningTask } from "./task-context.ts";
 
 /**
@@ -11,19 +12,6 @@ export interface Execution {
   readonly definition: TaskDefinition;
   /** What `currentTask()` returns inside the function. Built when it is first read. */
   readonly current: RunningTask;
-}
-
-/**
- * Thrown by an executor whose function has returned what cannot be stored. The task fails for good, with the `cause` as its
- * error.
- */
-export class UnstorableResult extends Error {
-  readonly #isOne = true;
-
-  /** Not by `instanceof`: a function may throw a proxy whose prototype cannot be read. */
-  static isOne(value: unknown): value is UnstorableResult {
-    return typeof value === "object" && value !== null && #isOne in value;
-  }
 }
 
 /** Calls the functions of tasks. Decoding, hooks, the timeout and the outcome belong to the attempt. */
@@ -70,7 +58,12 @@ export interface Executors {
  */
 export const eventLoopExecutor: Executor = {
   abortTimeoutMs: 1_000,
-  call: ({ definition: { fn } }, args, kwargs) => fn?.(...callArguments(fn, args, kwargs)),
+  call: (execution, args, kwargs) => {
+    const { fn, checks } = execution.definition;
+    if (fn === undefined) return undefined;
+    const given = callArguments(fn, args, kwargs);
+    return checks ? callChecked(fn, given, checks, execution) : fn(...given);
+  },
 };
 
 /** Where no feature has others. */

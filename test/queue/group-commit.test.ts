@@ -40,6 +40,7 @@ describe("prepare", () => {
         fillDefaults: 0,
         traceContext: null,
       },
+      checking: undefined,
       refuse: false,
       outside: false,
     });

@@ -25,9 +25,9 @@ const expectation = /^\s*\/\/ @ts-expect-error: (.+)$/;
 
 /** Errors about types, not about missing names, missing modules or syntax. */
 const mismatches = new Set([
-  ...["TS2322", "TS2345", "TS2375", "TS2379", "TS2740", "TS2769"], // not assignable
+  ...["TS2322", "TS2345", "TS2375", "TS2379", "TS2740", "TS2741", "TS2769"], // not assignable
   ...["TS2353", "TS2561", "TS2339", "TS2551"], // no such property
-  ...["TS2554", "TS2540", "TS2571", "TS18046", "TS18048"], // a missing argument, readonly, an unknown or undefined object
+  ...["TS2554", "TS2555", "TS2540", "TS2571", "TS18046", "TS18048"], // a missing argument, readonly, an unknown or undefined object
 ]);
 
 /** Valid programs that must compile. */

@@ -5,6 +5,8 @@ import type { JsonObject } from "../../task.ts";
 import { kindOf, show } from "../options/durations.ts";
 import { label } from "../options/validators.ts";
 import { processGlobal } from "../runtime/process-globals.ts";
+import { type Checks, checksOf } from "../validation/checks.ts";
+import type { InputOf, OutputOf, StandardSchema } from "../validation/standard-schema.ts";
 import type { MarkUnstorable } from "./enqueueable.ts";
 import { checkRedefinition, type DefinitionPlace, placeOfCall } from "./redefinition.ts";
 import {
@@ -13,6 +15,7 @@ import {
   type ReadCallOptions,
   type ReadTaskOptions,
   readCallOptions,
+  readRemoteOptions,
   readTaskOptions,
   type TaskOptions,
 } from "./task-options.ts";
@@ -43,6 +46,43 @@ export interface TaskFunction<A extends unknown[] = never[], R = unknown, All ex
   with(overrides: CallOptions & { kwargs?: undefined }): TaskFunction<A, R, All>;
 }
 
+/** A function that only `enqueueTask` and its like take: nobody calls it with such a `this`. */
+declare const enqueued: unique symbol;
+
+/**
+ * A registered function with schemas. A direct call takes `A`, as the function itself does, and nothing is checked. `In` are the
+ * arguments of an enqueue, from which the schema makes `A`; `Out` is the result of the task, which the schema makes of `R`.
+ */
+export interface CheckedTaskFunction<
+  A extends unknown[],
+  R,
+  In extends unknown[],
+  Out,
+  All extends unknown[] = In,
+> {
+  (...args: A): R;
+  /** Only in types: `Parameters` and `ReturnType`, and so each enqueue, see the last signature. */
+  (this: typeof enqueued, ...args: In): Out;
+  /** The name in the column `func` of its tasks. */
+  readonly taskName: string;
+  /** The same function with `kwargs` as its last argument. @throws TypeError for a wrong option */
+  with(overrides: CallOptions & { kwargs: Last<All> }): CheckedTaskFunction<A, R, DropLast<All>, Out, All>;
+  /**
+   * The same function with these options for the tasks that are enqueued with it.
+   * @throws TypeError for a wrong option
+   */
+  with(overrides: CallOptions & { kwargs?: undefined }): CheckedTaskFunction<A, R, In, Out, All>;
+}
+
+/** The arguments that an `input` describes: one, which may be left out if the schema takes `undefined`. */
+type OnlyArgument<T> = undefined extends T ? [input?: T] : [input: T];
+/** The arguments that the tuple of an `args` describes. */
+type AllArguments<T> = T extends readonly [...infer A] ? [...A] : never;
+/** What the function of a task with this `output` may return. Without one, TypeScript infers the constraint, a union with `undefined`. */
+type ReturnFor<O> = O extends StandardSchema ? InputOf<O> | PromiseLike<InputOf<O>> : unknown;
+/** The result of a task whose function returns `R`. */
+type ResultFor<O, R> = [O] extends [StandardSchema] ? OutputOf<O> : Awaited<R>;
+
 /** Retry policy, hooks and the place of its function belong to the process that runs the task. */
 const noDecisions = {
   runIn: "main" as const,
@@ -59,8 +99,10 @@ const noDecisions = {
 };
 
 /** A registered name with its function and options. */
-export interface TaskDefinition extends ReadTaskOptions {
+export interface TaskDefinition extends Omit<ReadTaskOptions, "schemas"> {
   name: string;
+  /** Undefined, as for most functions: nothing is checked. */
+  checks: Checks | undefined;
   /** Undefined for a `remoteTask`, which can be enqueued but not run here. */
   fn: ((...args: unknown[]) => unknown) | undefined;
 }
@@ -86,23 +128,67 @@ const registration = (
 const definitions = processGlobal("definitions", () => new Map<string, Registered>());
 /** The names of functions that had groups or limits when they were defined. */
 const sharing = processGlobal("sharing", () => new Set<string>());
+/** Whether a function with a schema was ever defined. */
+const checking = processGlobal("checking", () => ({ any: false }));
 const registrations = processGlobal("registrations", () => new WeakMap<object, Registration>());
+
+/** The options of a function without schemas. */
+interface Unchecked {
+  input?: undefined;
+  args?: undefined;
+  output?: undefined;
+}
 
 /**
  * Registers `fn` under `name`. When its module is loaded again in development or in a test, the new function replaces the
  * old one, with one process warning of type `DbqWarning`. A name that is defined twice otherwise is a mistake: in two
  * places, or in one place by a loop or a helper.
+ *
+ * With a schema of zod, valibot, arktype or any other library that follows Standard Schema, `input` describes the function's
+ * only argument, or `args` the tuple of all, and `output` its result. Arguments are checked at each enqueue and before each
+ * attempt, and results before they are stored; the function gets what the schema has made of the arguments. A direct call is
+ * not checked.
  * @returns a function that runs `fn` when called, and that `enqueueTask` takes to run it later
  * @throws TypeError when another function has the name, or for a wrong option
  */
 export function task<A extends unknown[], R>(
   name: string,
   fn: (...args: A) => R,
-  options?: TaskOptions<Awaited<R>, A>,
-): TaskFunction<A, R> & MarkUnstorable<A, Awaited<R>> {
-  const registered = callable<A, R>(registration(define(name, fn, options, placeOfCall(task))));
-  // The mark is only in the type.
-  return registered as TaskFunction<A, R> & MarkUnstorable<A, Awaited<R>>;
+  options?: TaskOptions<Awaited<R>, A> & Unchecked,
+): TaskFunction<A, R> & MarkUnstorable<A, Awaited<R>>;
+export function task<
+  const I extends StandardSchema,
+  R extends ReturnFor<O>,
+  O extends StandardSchema | undefined,
+>(
+  name: string,
+  fn: (input: OutputOf<I>) => R,
+  options: TaskOptions<ResultFor<O, R>, OnlyArgument<InputOf<I>>> & {
+    input: I;
+    args?: undefined;
+    output?: O;
+  },
+): CheckedTaskFunction<[input: OutputOf<I>], R, OnlyArgument<InputOf<I>>, ResultFor<O, R>>;
+export function task<
+  const T extends StandardSchema,
+  R extends ReturnFor<O>,
+  O extends StandardSchema | undefined,
+>(
+  name: string,
+  fn: (...args: AllArguments<OutputOf<T>>) => R,
+  options: TaskOptions<ResultFor<O, R>, AllArguments<InputOf<T>>> & {
+    args: T;
+    input?: undefined;
+    output?: O;
+  },
+): CheckedTaskFunction<AllArguments<OutputOf<T>>, R, AllArguments<InputOf<T>>, ResultFor<O, R>>;
+export function task<A extends unknown[], const O extends StandardSchema, R extends ReturnFor<O>>(
+  name: string,
+  fn: (...args: A) => R,
+  options: TaskOptions<OutputOf<O>, A> & { output: O; input?: undefined; args?: undefined },
+): CheckedTaskFunction<A, R, A, OutputOf<O>>;
+export function task(name: string, fn: AnyFunction, options?: unknown): unknown {
+  return callable(registration(define(name, fn, options, placeOfCall(task))));
 }
 
 /**
@@ -161,22 +247,38 @@ export function withOptions(fn: AnyFunction, overrides: CallOptions): unknown {
 
 /**
  * A task that another program runs. It can be enqueued by its name, without its code. The `maxRetries` and the `timeout`
- * that the caller does not say are those of the program that runs it.
+ * that the caller does not say are those of the program that runs it. With the schema `input` of its only argument, or `args`
+ * of the tuple of all, its arguments are checked at each enqueue.
  * @typeParam F the type of its function
+ * @throws TypeError for a wrong option
  * @example const resize = remoteTask<(path: string, width: number) => Promise<void>>("resize");
  */
+export function remoteTask<const I extends StandardSchema>(
+  name: string,
+  options: CallOptions & { input: I; args?: undefined },
+): TaskFunction<OnlyArgument<InputOf<I>>, unknown>;
+export function remoteTask<const T extends StandardSchema>(
+  name: string,
+  options: CallOptions & { args: T; input?: undefined },
+): TaskFunction<AllArguments<InputOf<T>>, unknown>;
 export function remoteTask<F extends AnyFunction = (...args: unknown[]) => unknown>(
   name: string,
-  options?: CallOptions,
-): TaskFunction<Parameters<F>, ReturnType<F>> {
-  const call = readCallOptions(options, `remoteTask "${name}"`);
-  const definition = { ...remoteDefinition(label(name, "remoteTask: name")), call };
-  return callable<Parameters<F>, ReturnType<F>>(registration(definition));
+  options?: CallOptions & {
+    input?: StandardSchema<Parameters<F>[0], unknown>;
+    args?: StandardSchema<Parameters<F>, unknown>;
+  },
+): TaskFunction<Parameters<F>, ReturnType<F>>;
+export function remoteTask(name: string, options?: unknown): TaskFunction {
+  const owner = `remoteTask "${name}"`;
+  const { call, schemas } = readRemoteOptions(options, owner);
+  const checks = checksOf(name, schemas, owner);
+  const definition = { ...remoteDefinition(label(name, "remoteTask: name")), call, checks };
+  return callable(registration(definition));
 }
 
 /** The definition of a function that this process does not know. */
 export function remoteDefinition(name: string): TaskDefinition {
-  return { name, fn: undefined, call: {}, ...noDecisions };
+  return { name, fn: undefined, call: {}, checks: undefined, ...noDecisions };
 }
 
 /** Whether `enqueueTask` takes it: the function is not unregistered, or another program runs it. */
@@ -206,6 +308,11 @@ export function registrationOf(fn: unknown, owner?: string): Registration {
 
 export function definitionNamed(name: string): TaskDefinition | undefined {
   return definitions.get(name);
+}
+
+/** Whether a function of this process may have a schema: if not, nobody looks for one. */
+export function hasChecks(): boolean {
+  return checking.any;
 }
 
 /** Of these functions, those that have groups, a limit or shared limits. Costs nothing while no function has. */
@@ -247,16 +354,15 @@ function define(name: unknown, fn: unknown, options: unknown, place: DefinitionP
       `task "${checked}": a generator function cannot be a task: calling it runs none of its code`,
     );
   }
-  const definition = {
-    name: checked,
-    fn: fn as TaskDefinition["fn"],
-    place,
-    ...readTaskOptions(options, `task "${checked}"`),
-  };
+  const owner = `task "${checked}"`;
+  const { schemas, ...read } = readTaskOptions(options, owner);
+  const checks = checksOf(checked, schemas, owner);
+  const definition = { name: checked, fn: fn as TaskDefinition["fn"], place, checks, ...read };
   const known = definitions.get(checked);
   if (known && known.fn !== fn) checkRedefinition(checked, known, definition);
   definitions.set(checked, definition);
   if (definition.group ?? definition.limit ?? definition.uses) sharing.add(checked);
+  if (checks) checking.any = true;
   return definition;
 }
 

@@ -18,6 +18,9 @@ import {
   wrong,
 } from "../options/validators.ts";
 
+import type { ReadSchemas } from "../validation/checks.ts";
+import { readSchema } from "../validation/standard-schema.ts";
+
 // ---- one call of a task ----------------------------------------------------------------------
 
 /** Options of one enqueue call: `fn.with({...})` or `withOptions(fn, {...})`. */
@@ -228,9 +231,14 @@ export interface ReadTaskOptions {
   beforeRun: ((task: Task) => unknown) | undefined;
   onSuccess: ((task: Task, result: unknown) => unknown) | undefined;
   onFailure: ((task: Task, error: unknown) => unknown) | undefined;
+  schemas: Partial<ReadSchemas>;
 }
 
-const taskReaders: Readers<Omit<ReadCallOptions, "group"> & Omit<ReadTaskOptions, "call">> = {
+const schemaReaders: Readers<ReadSchemas> = { input: readSchema, args: readSchema, output: readSchema };
+
+const taskReaders: Readers<
+  Omit<ReadCallOptions, "group"> & Omit<ReadTaskOptions, "call" | "schemas"> & ReadSchemas
+> = {
   ...callReaders,
   group: (value, name) =>
     typeof value === "string" ? groupNamed(label(value, name)) : callable(value, name),
@@ -244,6 +252,7 @@ const taskReaders: Readers<Omit<ReadCallOptions, "group"> & Omit<ReadTaskOptions
   beforeRun: callable,
   onSuccess: callable,
   onFailure: callable,
+  ...schemaReaders,
 };
 
 const groupNamed = (group: string) => () => group;
@@ -252,7 +261,7 @@ const groupNamed = (group: string) => () => group;
 export function readTaskOptions(given: unknown, owner: string): ReadTaskOptions {
   const read = readOptions(given, owner, taskReaders);
   const { runIn = "main", module, memory, group, limit, uses, ...others } = read;
-  const { backoff, retryOn, beforeRun, onSuccess, onFailure, ...call } = others;
+  const { backoff, retryOn, beforeRun, onSuccess, onFailure, input, args, output, ...call } = others;
   refuseContradictions(call, owner);
   checkPlace(runIn, module, memory, owner);
   return {
@@ -268,7 +277,22 @@ export function readTaskOptions(given: unknown, owner: string): ReadTaskOptions 
     beforeRun,
     onSuccess,
     onFailure,
+    schemas: { input, args, output },
   };
+}
+
+/** The options of a task that runs elsewhere: its schemas describe what its calls may be given. @throws TypeError */
+export function readRemoteOptions(
+  given: unknown,
+  owner: string,
+): { call: Partial<ReadCallOptions>; schemas: Partial<ReadSchemas> } {
+  const { input, args, ...call } = readOptions<ReadCallOptions & Omit<ReadSchemas, "output">>(given, owner, {
+    ...callReaders,
+    input: readSchema,
+    args: readSchema,
+  });
+  refuseContradictions(call, owner);
+  return { call, schemas: { input, args } };
 }
 
 /** @throws TypeError for a thread or process without a module, and for a memory limit of the event loop */

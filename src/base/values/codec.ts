@@ -266,8 +266,8 @@ function instead(value: unknown): string {
   return "a plain object with the fields that the task needs";
 }
 
-/** One pathStep of the path in an error: `[1]`, `.name` or `["odd name"]`. */
-function pathStep(key: string | number): string {
+/** One step of the path in an error: `[1]`, `.name` or `["odd name"]`. */
+export function pathStep(key: string | number): string {
   if (typeof key === "number") return `[${key}]`;
   return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }

@@ -7,6 +7,7 @@ import { toError } from "../../errors.ts";
 import type { AttemptRecord } from "../../store.ts";
 import type { TaskError } from "../../task.ts";
 import type { AttemptOutcome } from "../tasks/history.ts";
+import type { ValidationIssue } from "../validation/issue.ts";
 import { storable } from "./storable.ts";
 
 /** Characters that are stored; the text then says how many more there were. */
@@ -14,6 +15,9 @@ const longest = { name: 200, message: 10_000, stack: 20_000 };
 
 /** How many causes of the thrown error are stored, and the characters that their messages and stacks share. */
 const causes = { most: 5, characters: 8_000 };
+
+/** The issues of a schema that are stored, the characters of each message and key, and the keys of each path. */
+const longestIssues = { most: 20, message: 500, key: 100, path: 20 };
 
 /** How many errors of an AggregateError are kept in its stack, and how deep they are searched for more such errors. */
 const aggregated = { most: 10, deep: 3 };
@@ -77,12 +81,29 @@ function describeOne(
   const name = textOf(thrown, "name") ?? "Error";
   const message = cut(messageOf(thrown), longestMessage);
   const [stack, code] = [stackOf(thrown), textOf(thrown, "code")];
+  const issues = code?.startsWith("DBQ_INVALID_") ? issuesOf(thrown) : undefined;
   return {
     name: cut(name, longest.name),
     message,
     ...(stack === undefined ? {} : { stack: cut(stack, longestStack(message)) }),
     ...(code === undefined ? {} : { code: cut(code, longest.name) }),
+    ...(issues === undefined ? {} : { issues }),
   };
+}
+
+/** What a schema has found wrong. The error may have come from another machine, so its parts may be anything. */
+function issuesOf(error: Error): ValidationIssue[] | undefined {
+  try {
+    const issues = propertyOf(error, "issues") as readonly Partial<ValidationIssue>[];
+    return issues.slice(0, longestIssues.most).map(({ message, path = [] }) => ({
+      message: cut(String(message), longestIssues.message),
+      path: path
+        .slice(0, longestIssues.path)
+        .map((key) => (Number.isSafeInteger(key) ? key : cut(String(key), longestIssues.key))),
+    }));
+  } catch {
+    return undefined;
+  }
 }
 
 function messageOf(error: Error): string {

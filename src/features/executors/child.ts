@@ -6,7 +6,8 @@ import { describeThrown, thrownAgain } from "../../base/values/thrown.ts";
 import { ChildEndedError } from "../../errors.ts";
 import { warn } from "../../events.ts";
 import type { TaskError } from "../../task.ts";
-import { type Execution, UnstorableResult } from "../../worker/executor.ts";
+import type { Execution } from "../../worker/executor.ts";
+import { FinalFailure } from "../../worker/final-failure.ts";
 import { type Answer, type FromChild, mostDropped, type Run } from "./messages.ts";
 import { startProcess } from "./process.ts";
 import { startThread } from "./thread.ts";
@@ -91,7 +92,7 @@ export class Child {
     return own.runIn === runIn && own.module === module && own.memory === memory;
   }
 
-  /** @throws what the function throws; ChildEndedError, UnstorableResult; NotCalled when it may be called elsewhere */
+  /** @throws what the function throws; ChildEndedError, FinalFailure; NotCalled when it may be called elsewhere */
   async call(execution: Execution, texts: Pick<Run, "args" | "kwargs" | "traceContext">): Promise<unknown> {
     if (this.#state !== "running") throw new NotCalled();
     this.#calls += 1;
@@ -240,7 +241,7 @@ function errorOf(answer: Exclude<Answer, { kind: "returned" }>): unknown {
     case "throttle":
       return new ThrottleTask(answer.delay);
     case "refused":
-      return new UnstorableResult("", { cause: thrownAgain(answer.error) });
+      return new FinalFailure("", { cause: thrownAgain(answer.error) });
     case "threw": {
       const error = thrownAgain(answer.error);
       if (answer.retry !== undefined && typeof error === "object") verdicts.set(error, answer.retry);

@@ -28,7 +28,7 @@ export class Children {
     this.#settings = settings;
   }
 
-  /** Calls the function in a child. @throws what the function throws; ChildEndedError, UnstorableResult */
+  /** Calls the function in a child. @throws what the function throws; ChildEndedError, FinalFailure */
   async call(
     execution: Execution,
     args: readonly unknown[],

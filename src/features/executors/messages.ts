@@ -42,7 +42,7 @@ export type ToChild = Start | Run | Abort;
 /** How a call has ended. */
 export type Answer =
   | { kind: "returned"; call: number; result: string | null }
-  /** The result cannot be stored. */
+  /** The arguments are invalid, or the result cannot be stored. */
   | { kind: "refused"; call: number; error: TaskError }
   | { kind: "threw"; call: number; error: TaskError; retry?: boolean }
   | { kind: "cancel"; call: number; why: string }

@@ -14,6 +14,8 @@ import { describeThrown, isA } from "../../base/values/thrown.ts";
 import { LostGenerationError, TaskCancelledError, toError, WorkerStoppedError } from "../../errors.ts";
 import { tracedSync, traces } from "../../events.ts";
 import type { TaskError } from "../../task.ts";
+import { callChecked } from "../../worker/checked-call.ts";
+import { FinalFailure } from "../../worker/final-failure.ts";
 import { mostLines } from "../../worker/logs.ts";
 import { LazyAbort, type RunningTask, runAs, runningTask } from "../../worker/task-context.ts";
 import { importModule } from "./import-module.ts";
@@ -106,6 +108,7 @@ class Call {
   /** Calls the function. */
   async #answer(definition: TaskDefinition): Promise<Answer> {
     const { call, args, kwargs } = this.#message;
+    const { checks } = definition;
     const fn = definition.fn as NonNullable<TaskDefinition["fn"]>;
     this.#worker.send({ kind: "began", call });
     let value: unknown;
@@ -116,7 +119,7 @@ class Call {
         tracedSync(
           traces.childCall,
           () => ({ traceContext }),
-          () => fn(...given),
+          () => (checks ? callChecked(fn, given, checks, this) : fn(...given)),
         );
       value = await runAs(this, traced);
     } catch (error) {
@@ -138,6 +141,7 @@ class Call {
 
   #threw(thrown: unknown, definition: TaskDefinition | undefined): Answer {
     const { call } = this.#message;
+    if (FinalFailure.isOne(thrown)) return { kind: "refused", call, error: describeThrown(thrown.cause) };
     if (isA(thrown, CancelTask)) return { kind: "cancel", call, why: describeThrown(thrown).message };
     if (isA(thrown, SnoozeTask)) return { kind: "snooze", call, delay: Number(thrown.delay) };
     if (isA(thrown, ThrottleTask)) return { kind: "throttle", call, delay: Number(thrown.delay) };

@@ -322,7 +322,7 @@ const text = (value: unknown, otherwise: string): string => (typeof value === "s
  * of levels, and so an error of causes.
  */
 export function toThrown(error: unknown): Error {
-  const { name, message, stack, code, cause } =
+  const { name, message, stack, code, issues, cause } =
     typeof error === "object" && error !== null ? (error as Partial<Record<keyof TaskError, unknown>>) : {};
   const thrown = new Error(text(message, typeof error === "string" ? error : ""));
   const named = text(name, "Error");
@@ -331,6 +331,7 @@ export function toThrown(error: unknown): Error {
     value: typeof stack === "string" ? stack : `${named}: ${thrown.message}`,
   });
   if (typeof code === "string") Object.assign(thrown, { code });
+  if (Array.isArray(issues)) Object.assign(thrown, { issues });
   if (typeof cause === "object" && cause !== null) thrown.cause = toThrown(cause);
   return thrown;
 }

@@ -6,6 +6,7 @@ import { setImmediate } from "../../base/runtime/timers.ts";
 import { type AnyFunction, registrationOf } from "../../base/tasks/registry.ts";
 import type { Schedule, ScheduleListOptions, ScheduleTiming } from "../../base/tasks/schedule.ts";
 import { ScheduleNotFoundError } from "../../errors.ts";
+import { checked, type Prepared } from "../../queue/enqueue.ts";
 import type { ActionOptions, ScheduleActions, ScheduleEntry } from "../../queue/schedules.ts";
 import type { MaybePromise } from "../../store.ts";
 import type { TaskId } from "../../task.ts";
@@ -61,7 +62,11 @@ export class Actions implements ScheduleActions {
   }
 
   schedules(entries: readonly ScheduleEntry[]): MaybePromise<Schedule[]> {
-    const definitions = this.#definitionsOf(entries);
+    const { definitions, prepared } = this.#definitionsOf(entries);
+    return mapMaybe(checked(prepared, this.#synchronous), () => this.#define(definitions));
+  }
+
+  #define(definitions: ReadonlyMap<string, Definition>): MaybePromise<Schedule[]> {
     const names = [...definitions.keys()];
     const decide = (name: string, row: ScheduleRecord | undefined, now: number) =>
       redefined(row, definitions.get(name) as Definition, now);
@@ -77,20 +82,25 @@ export class Actions implements ScheduleActions {
     });
   }
 
-  #definitionsOf(entries: readonly ScheduleEntry[]): Map<string, Definition> {
+  #definitionsOf(entries: readonly ScheduleEntry[]): {
+    definitions: ReadonlyMap<string, Definition>;
+    prepared: readonly Prepared[];
+  } {
     checkEntries(entries);
+    const prepared: Prepared[] = [];
     const definitions = new Map<string, Definition>();
     for (const [given, timing, fn, ...args] of entries) {
       const name = scheduleName(given, "schedule: name");
       const read = readTiming(timing, `schedule "${name}"`);
       if (definitions.has(name)) throw new TypeError(`schedules: "${name}" is in the list twice`);
-      const call = naming(`schedule "${name}"`, (owner) => {
+      const { call, prepared: toCheck } = naming(`schedule "${name}"`, (owner) => {
         registrationOf(fn, owner);
         return storedCall(fn, args, this.#maxPayload);
       });
       definitions.set(name, { name, ...read, ...call });
+      prepared.push(toCheck);
     }
-    return definitions;
+    return { definitions, prepared };
   }
 
   listSchedules(options?: ScheduleListOptions): MaybePromise<Schedule[]> {

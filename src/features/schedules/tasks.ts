@@ -4,12 +4,18 @@ import { integer, oneOf, type Reader, readOptions, wrong } from "../../base/opti
 import { type AnyFunction, remoteTask } from "../../base/tasks/registry.ts";
 import { callReaders } from "../../base/tasks/task-options.ts";
 import { decodeObject } from "../../base/values/codec.ts";
-import { prepare } from "../../queue/enqueue.ts";
+import { type Prepared, prepare } from "../../queue/enqueue.ts";
 import type { NewTask, Uniqueness } from "../../store.ts";
 import type { ScheduledTask, ScheduleRecord } from "./contract.ts";
 
 /** What a schedule's row says of its tasks. */
 export type StoredCall = Pick<ScheduleRecord, "func" | "args" | "kwargs" | "options">;
+
+/** A call for a schedule's row, and what an asynchronous schema may still check of it. */
+export interface CheckedCall {
+  call: StoredCall;
+  prepared: Prepared;
+}
 
 /** A task without any option. */
 const plain: NewTask = { ...prepare(remoteTask("schedule"), [], undefined, false).task, fillDefaults: 0 };
@@ -23,10 +29,11 @@ const optionNames = Object.keys(plain).filter(
 /**
  * The call as the row keeps it: all columns of the task that are not the defaults, so that a later version of dbq, which has
  * more of them, finds the same definition. A trace has no meaning for tasks that nobody enqueues.
- * @throws UnregisteredFunctionError, NotSerializableError, PayloadTooLargeError, TypeError for options without a meaning
+ * @throws UnregisteredFunctionError, NotSerializableError, InvalidArgumentsError, PayloadTooLargeError, TypeError for options without a meaning
  */
-export function storedCall(fn: AnyFunction, args: readonly unknown[], maxPayload: number): StoredCall {
-  const { task, refuse } = prepare(fn, args, maxPayload, false);
+export function storedCall(fn: AnyFunction, args: readonly unknown[], maxPayload: number): CheckedCall {
+  const prepared = prepare(fn, args, maxPayload, false);
+  const { task, refuse } = prepared;
   if (task.waitUntil !== null)
     throw new TypeError(
       `the task has waitUntil, ${new Date(task.waitUntil).toISOString()}: the slots say when a task runs; use startAt, or delay`,
@@ -38,7 +45,8 @@ export function storedCall(fn: AnyFunction, args: readonly unknown[], maxPayload
   const options = Object.fromEntries(
     optionNames.filter((name) => task[name] !== plain[name]).map((name) => [name, task[name]]),
   );
-  return { func: task.func, args: task.args, kwargs: task.kwargs, options: JSON.stringify(options) };
+  const call = { func: task.func, args: task.args, kwargs: task.kwargs, options: JSON.stringify(options) };
+  return { call, prepared };
 }
 
 /** @throws TypeError, TaskCorruptError for a row whose options dbq would not write */

@@ -14,6 +14,7 @@ import {
   type TaskOptions,
   task,
 } from "../../../src/index.ts";
+import { schemaOf } from "../../support/schemas.ts";
 
 /** A module of this folder, compiled where the tests have done that. */
 export function moduleNamed(name: string): string {
@@ -36,6 +37,25 @@ function inBoth<F extends AnyFunction>(name: string, fn: F, options: TaskOptions
     });
   return { thread: inPlace("thread"), process: inPlace("process") };
 }
+
+/** A task with schemas: of a date that JSON does not have, and of a result that is wrong for an odd year. */
+const yearIn = (runIn: Place) =>
+  task(`year-${runIn}`, (day: Date) => ({ year: day.getUTCFullYear(), secret: 1 }), {
+    input: schemaOf<string, Date>(async (value) =>
+      Number.isNaN(Date.parse(String(value)))
+        ? { issues: [{ message: "expected a date", path: [] }] }
+        : { value: new Date(String(value)) },
+    ),
+    output: schemaOf<{ year: number }, { year: number }>((value) => {
+      const { year } = value as { year: number };
+      return year % 2 === 0 ? { value: { year } } : { issues: [{ message: "odd", path: ["year"] }] };
+    }),
+    maxRetries: 1,
+    backoff: () => 1,
+    runIn,
+    module: moduleNamed("tasks"),
+  });
+export const yearOf = { thread: yearIn("thread"), process: yearIn("process") };
 
 class Temporary extends Error {
   override readonly name = "Temporary";

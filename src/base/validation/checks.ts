@@ -1,0 +1,111 @@
+/** What a task's schemas check: the arguments of its function, and what it returns. */
+import { InvalidArgumentsError, InvalidResultError } from "../../errors.ts";
+import type { MaybePromise } from "../../store.ts";
+import { wrong } from "../options/validators.ts";
+import { pathStep } from "../values/codec.ts";
+import type { ValidationIssue } from "./issue.ts";
+import type { SchemaIssue, SchemaResult, StandardSchema } from "./standard-schema.ts";
+
+/** The checks of a task. Both give what the schema has made of the value, and are as synchronous as the schema is. */
+export interface Checks {
+  /** @param given all arguments of the function, its `kwargs` among them. @throws InvalidArgumentsError */
+  readonly args: ((given: readonly unknown[]) => MaybePromise<readonly unknown[]>) | undefined;
+  /** @throws InvalidResultError */
+  readonly result: ((value: unknown) => MaybePromise<unknown>) | undefined;
+}
+
+/** The schemas among the options of a task. */
+export interface ReadSchemas {
+  /** Of the function's only argument. */
+  input: StandardSchema | undefined;
+  /** Of the tuple of all arguments. */
+  args: StandardSchema | undefined;
+  /** Of what the function returns. */
+  output: StandardSchema | undefined;
+}
+
+/** Undefined: there is nothing to check. @throws TypeError for `input` together with `args` */
+export function checksOf(
+  func: string,
+  { input, args, output }: Partial<ReadSchemas>,
+  owner: string,
+): Checks | undefined {
+  if (input && args)
+    throw new TypeError(
+      `${owner}: input and args exclude each other: input describes the only argument, args the tuple of all`,
+    );
+  const ofArgs = input ? onlyArgument(func, input) : args ? allArguments(func, args) : undefined;
+  const ofResult = output ? resultOf(func, output) : undefined;
+  return ofArgs || ofResult ? { args: ofArgs, result: ofResult } : undefined;
+}
+
+/** The error for a schema that has answered with a promise in a transaction on SQLite. It handles that promise's rejection. */
+export function asyncSchema(what: string, checking: Promise<unknown>): TypeError {
+  checking.catch(() => undefined);
+  return new TypeError(
+    `${what}: the schema is asynchronous, and a transaction on SQLite is not: check the value before the transaction, or use a synchronous schema`,
+  );
+}
+
+function onlyArgument(func: string, schema: StandardSchema): Checks["args"] {
+  const refuse = refusalOf(func, "input");
+  return ([value, ...others]) => {
+    if (others.length > 0)
+      throw refuse([{ message: `expected one argument, got ${others.length + 1}`, path: [] }]);
+    return validate(schema, value, refuse, (output) => [output]);
+  };
+}
+
+function allArguments(func: string, schema: StandardSchema): Checks["args"] {
+  const refuse = refusalOf(func, "args");
+  return (given) =>
+    validate(schema, given, refuse, (output) => {
+      if (Array.isArray(output)) return output;
+      throw wrong(`task "${func}": what the schema args makes`, "an array of all arguments", output);
+    });
+}
+
+function resultOf(func: string, schema: StandardSchema): Checks["result"] {
+  const refuse = (issues: readonly ValidationIssue[]) =>
+    new InvalidResultError(`task "${func}": the result is invalid: ${inWords(issues, "result")}`, issues);
+  return (value) => validate(schema, value, refuse, (output) => output);
+}
+
+const refusalOf = (func: string, root: string) => (issues: readonly ValidationIssue[]) =>
+  new InvalidArgumentsError(`task "${func}": the arguments are invalid: ${inWords(issues, root)}`, issues);
+
+/** @throws what `refuse` makes of the issues; whatever the schema throws */
+function validate<T>(
+  schema: StandardSchema,
+  value: unknown,
+  refuse: (issues: readonly ValidationIssue[]) => Error,
+  use: (output: unknown) => T,
+): MaybePromise<T> {
+  const judge = (result: SchemaResult<unknown>): T => {
+    if (result.issues) throw refuse(result.issues.map(toIssue));
+    return use(result.value);
+  };
+  const found = schema["~standard"].validate(value);
+  // By `then`, since a library may have a promise of its own.
+  return "then" in found ? Promise.resolve(found).then(judge) : judge(found);
+}
+
+function toIssue({ message, path = [] }: SchemaIssue): ValidationIssue {
+  // A library may have a class of its own for paths, whose `map` is another.
+  const keys = Array.from(path, (step) => (typeof step === "object" ? step.key : step));
+  return {
+    message: String(message),
+    path: keys.map((key) => (typeof key === "number" ? key : String(key))),
+  };
+}
+
+/** How many issues a message names. */
+const mostNamed = 5;
+
+function inWords(issues: readonly ValidationIssue[], root: string): string {
+  const named = issues
+    .slice(0, mostNamed)
+    .map(({ message, path }) => `${root}${path.map(pathStep).join("")}: ${message}`);
+  const more = issues.length - named.length;
+  return `${named.join("; ")}${more > 0 ? `; and ${more} more` : ""}`;
+}
