@@ -24,6 +24,7 @@ export const sections: readonly Section[] = [
     title: "Use",
     pages: [
       "docs/tasks-and-retries.md",
+      "docs/validation.md",
       "docs/awaiting-and-operating.md",
       "docs/uniqueness.md",
       "docs/flow-control.md",

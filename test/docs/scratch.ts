@@ -31,6 +31,7 @@ export function installed(): Installation {
       "bullmq",
       "ioredis",
       "prom-client",
+      "zod",
       "drizzle-kit",
       "typescript",
       "tsx",
