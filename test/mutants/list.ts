@@ -20,6 +20,7 @@ import { serverFaults } from "./servers.ts";
 import { statsFaults } from "./stats.ts";
 import { uniquenessFaults } from "./uniqueness.ts";
 import { upkeepFaults } from "./upkeep.ts";
+import { validationFaults } from "./validation.ts";
 import { valueFaults } from "./values.ts";
 
 /** Faults of the claim and of the settlement: CI tries these on each commit. */
@@ -47,4 +48,5 @@ export const mutants: readonly Mutant[] = [
   ...dashboardFaults,
   ...statsFaults,
   ...hookFaults,
+  ...validationFaults,
 ];
