@@ -149,7 +149,7 @@ export class RunningAttempt implements Execution {
       signal: () => this.#abort.signal,
       noteProgress: (progress, note) => this.#host.noteProgress(this.record, progress, note),
       log: (message) => this.#addToLog(message),
-      completeWithin: (tx, result) => this.#completeWithin(tx, result),
+      completeWithin: (tx, result) => this.#completeChecked(tx, result),
     });
     return this.#current;
   }
@@ -466,13 +466,13 @@ export class RunningAttempt implements Execution {
     }
   }
 
-  #completeWithin<Tx>(tx: Tx, given: unknown): WithinResult<Tx, void> {
-    if (!this.definition.checks) return this.#writeWithin(tx, given);
+  #completeChecked<Tx>(tx: Tx, given: unknown): WithinResult<Tx, void> {
+    if (!this.definition.checks) return this.#completeWithin(tx, given);
     const checked = checkedResult(this.definition, given, this.#host.store.synchronous);
-    return mapMaybe(checked, (value) => this.#writeWithin(tx, value)) as WithinResult<Tx, void>;
+    return mapMaybe(checked, (value) => this.#completeWithin(tx, value)) as WithinResult<Tx, void>;
   }
 
-  #writeWithin<Tx>(tx: Tx, value: unknown): WithinResult<Tx, void> {
+  #completeWithin<Tx>(tx: Tx, value: unknown): WithinResult<Tx, void> {
     const outcome = this.#completed(value);
     const inside = this.#host.store.within(tx);
     const log = this.#host.store.synchronous ? undefined : this.#log;

@@ -19,7 +19,7 @@ export const validationFaults: readonly Mutant[] = [
   },
   {
     name: "one-invalid-entry-of-many-is-written",
-    why: "enqueueTasks writes tasks before an asynchronous schema has looked at all of them.",
+    why: "A call of enqueueTasks writes tasks before an asynchronous schema has looked at all of them.",
     in: "Queue.#enqueueAll",
     find: "checked(prepared, false)",
     replace: "undefined",
@@ -29,7 +29,7 @@ export const validationFaults: readonly Mutant[] = [
   },
   {
     name: "only-the-first-entry-of-many-is-awaited",
-    why: "enqueueTasks writes tasks whose arguments an asynchronous schema refuses, beside valid ones.",
+    why: "A call of enqueueTasks writes tasks whose arguments an asynchronous schema refuses, beside valid ones.",
     in: "allChecked",
     find: "await checking;",
     replace: "return await (checking as Promise<undefined>);",
