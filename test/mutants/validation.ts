@@ -63,7 +63,7 @@ export const validationFaults: readonly Mutant[] = [
   },
   {
     name: "the-issues-are-not-stored",
-    why: "task.error does not say what is wrong with the arguments.",
+    why: "The error of the task does not say what is wrong with the arguments.",
     in: "describeOne",
     find: 'code?.startsWith("DBQ_INVALID_")',
     replace: 'code?.startsWith("DBQ_ISSUES_")',

@@ -39,7 +39,7 @@ describe.each([
   ["asynchronous", payLate],
 ] as const)("with a schema that is %s", (_, fn) => {
   test("invalid arguments are refused, and nothing is written", async () => {
-    const queue = await temporaryQueue();
+    const queue = await temporaryQueue({}, ":memory:");
     await isRefused(queue.enqueueTask(fn, badAmount));
     await isRefused(queue.enqueueTask(fn.with({ priority: 9, uniqueKey: "a" }), badAmount));
     await isRefused(queue.enqueueTask(fn.with({ kwargs: badAmount })));
@@ -48,7 +48,7 @@ describe.each([
   });
 
   test("one invalid entry of many keeps all from being written", async () => {
-    const queue = await temporaryQueue();
+    const queue = await temporaryQueue({}, ":memory:");
     await isRefused(queue.enqueueTasks([[plain], [fn, { amount: 1 }], [fn, badAmount], [plain]]));
     const at = { every: "1d" } as const;
     await isRefused(
@@ -61,7 +61,7 @@ describe.each([
   });
 
   test("the row has what the caller passed, not what the schema made of it", async () => {
-    const queue = await temporaryQueue();
+    const queue = await temporaryQueue({}, ":memory:");
     const id = await queue.enqueueTask(fn, { amount: 5 });
     expect((await queue.getTask(id))?.args).toEqual([{ amount: 5 }]);
     const [first] = await queue.enqueueTasks([[fn, { amount: 6 }]]);
@@ -71,7 +71,7 @@ describe.each([
   });
 
   test("new arguments of a waiting task are checked, together with its kwargs", async () => {
-    const queue = await temporaryQueue();
+    const queue = await temporaryQueue({}, ":memory:");
     const id = await queue.enqueueTask(fn, { amount: 5 });
     await isRefused(queue.updateTask(id, { args: [badAmount] }));
     await expect(queue.updateTask(id, { kwargs: { more: 1 } })).rejects.toMatchObject({
@@ -86,7 +86,7 @@ describe.each([
   });
 
   test("the default queue checks them, too", async () => {
-    const queue = await temporaryQueue();
+    const queue = await temporaryQueue({}, ":memory:");
     setDefaultQueue(queue);
     await isRefused(enqueueTask(fn, badAmount));
     await isEmpty(queue);
@@ -94,7 +94,7 @@ describe.each([
 });
 
 test("a change is checked again if somebody else has changed the task meanwhile", async () => {
-  const queue = await temporaryQueue();
+  const queue = await temporaryQueue({}, ":memory:");
   const [looking, look] = [deferred(), deferred()];
   let asked = 0;
   const fn = task(uniqueName(), (n: number) => n, {
@@ -118,7 +118,7 @@ test("a change is checked again if somebody else has changed the task meanwhile"
 });
 
 test("in a transaction of SQLite an invalid call throws, and the transaction can go on without it", async () => {
-  const queue = await temporaryQueue();
+  const queue = await temporaryQueue({}, ":memory:");
   const ids = await queue.transaction((tx, q) => {
     expect(() => q.enqueueTask(pay, badAmount)).toThrow(InvalidArgumentsError);
     expect(() => queue.within(tx).enqueueTasks([[plain], [pay, badAmount]])).toThrow(InvalidArgumentsError);
@@ -130,7 +130,7 @@ test("in a transaction of SQLite an invalid call throws, and the transaction can
 });
 
 test("an asynchronous schema is a TypeError in a transaction of SQLite, which cannot wait for it", async () => {
-  const queue = await temporaryQueue();
+  const queue = await temporaryQueue({}, ":memory:");
   const says =
     'task "pay-late": its arguments: the schema is asynchronous, and a transaction on SQLite is not';
   await queue.transaction((_, q) => {
@@ -144,7 +144,7 @@ test("an asynchronous schema is a TypeError in a transaction of SQLite, which ca
 });
 
 test("a task that another program runs can be checked here", async () => {
-  const queue = await temporaryQueue();
+  const queue = await temporaryQueue({}, ":memory:");
   const remote = remoteTask("elsewhere", { input: charge });
   await isRefused(queue.enqueueTask(remote, badAmount));
   await isRefused(queue.enqueueTask(remote.with({ delay: 1 }), badAmount));
@@ -164,7 +164,7 @@ test("a task that another program runs can be checked here", async () => {
 });
 
 test("arguments are checked as they were when they were passed, and as JSON keeps them", async () => {
-  const queue = await temporaryQueue();
+  const queue = await temporaryQueue({}, ":memory:");
   const seen: unknown[] = [];
   const fn = task(uniqueName(), (_given: object) => 1, {
     input: schemaOf<object, object>(async (value) => {
@@ -182,7 +182,7 @@ test("arguments are checked as they were when they were passed, and as JSON keep
 });
 
 test("an invalid call is refused alone: the others of its tick are written", async () => {
-  const queue = await temporaryQueue();
+  const queue = await temporaryQueue({}, ":memory:");
   const calls = [
     queue.enqueueTask(pay, { amount: 1 }),
     queue.enqueueTask(pay, badAmount),
@@ -197,7 +197,7 @@ test("an invalid call is refused alone: the others of its tick are written", asy
 });
 
 test("a drained task is settled with what its schema makes of the result, or not at all", async () => {
-  const queue = await temporaryQueue();
+  const queue = await temporaryQueue({}, ":memory:");
   const paid = schemaOf<{ paid: number }, { paid: number }>((value) => {
     const { paid: given } = value as { paid: unknown };
     return typeof given === "number"
@@ -216,7 +216,7 @@ test("a drained task is settled with what its schema makes of the result, or not
 });
 
 test("a function that is not registered any more is not checked, as it cannot be run", async () => {
-  const queue = await temporaryQueue();
+  const queue = await temporaryQueue({}, ":memory:");
   const fn = task(uniqueName(), (given: Charge) => given.amount, { input: charge, ...later });
   const id = await queue.enqueueTask(fn, { amount: 1 });
   clearTasks();

@@ -7,7 +7,7 @@ import {
   type TaskFailedError,
   task,
 } from "../../src/index.ts";
-import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
+import { deferred, startedWorker, temporaryQueue, uniqueName } from "../support/queue.ts";
 import { type Amount, type Charge, charge, lateCharge, schemaOf } from "../support/schemas.ts";
 import { allEnded, ended, queueOnFile, rejection } from "./setup.ts";
 
@@ -22,7 +22,7 @@ async function foreign(args: unknown, func: string, more: { kwargs?: unknown } =
 const schemas = [charge, lateCharge];
 
 test("the function gets what the schema makes of the arguments: defaults, and values of classes", async () => {
-  const { queue } = await queueOnFile();
+  const queue = await temporaryQueue({}, ":memory:");
   const seen: unknown[] = [];
   const fns = schemas.map((input) => task(uniqueName(), (given: Charge) => void seen.push(given), { input }));
   const day = schemaOf<string, Date>((value) => ({ value: new Date(value as string) }));
@@ -93,7 +93,7 @@ test("at most 20 issues are stored, each of a bounded length", async () => {
 });
 
 test("a function that enqueues invalid arguments is retried as after any error of its own", async () => {
-  const { queue } = await queueOnFile();
+  const queue = await temporaryQueue({}, ":memory:");
   const inner = task(uniqueName(), (given: Charge) => given.amount, { input: charge });
   const outer = task(
     uniqueName(),
@@ -106,7 +106,7 @@ test("a function that enqueues invalid arguments is retried as after any error o
 });
 
 test("a schema that throws is an error as any other: the task is retried", async () => {
-  const { queue } = await queueOnFile();
+  const queue = await temporaryQueue({}, ":memory:");
   let asked = 0;
   const input = schemaOf<number, number>((value) => {
     asked += 1;
@@ -120,7 +120,7 @@ test("a schema that throws is an error as any other: the task is retried", async
 });
 
 test("a function whose attempt has ended while its schema looked is not called", async () => {
-  const { queue } = await queueOnFile();
+  const queue = await temporaryQueue({}, ":memory:");
   const [looking, look] = [deferred(), deferred()];
   let asked = 0;
   let calls = 0;
@@ -152,7 +152,7 @@ const receipt = schemaOf<{ paid: number }, { paid: number; currency: string }>((
 const wrongly = { paid: "much" } as unknown as { paid: number };
 
 test("a result is stored as its schema makes it, and the hook onSuccess gets that", async () => {
-  const { queue } = await queueOnFile();
+  const queue = await temporaryQueue({}, ":memory:");
   const seen: unknown[] = [];
   const fn = task(uniqueName(), async () => ({ paid: 5, secret: 1 }), {
     output: receipt,
@@ -164,7 +164,7 @@ test("a result is stored as its schema makes it, and the hook onSuccess gets tha
 });
 
 test("an attempt whose result does not fit has failed, and is retried as after an error of the function", async () => {
-  const { queue } = await queueOnFile();
+  const queue = await temporaryQueue({}, ":memory:");
   let calls = 0;
   const fn = task(uniqueName(), () => (calls++ === 0 ? wrongly : { paid: 1 }), {
     output: receipt,
@@ -186,7 +186,7 @@ test("an attempt whose result does not fit has failed, and is retried as after a
 });
 
 test("a result that a transaction settles is checked there, and stored as its schema makes it", async () => {
-  const { queue } = await queueOnFile();
+  const queue = await temporaryQueue({}, ":memory:");
   const errors: unknown[] = [];
   const fn = task(
     uniqueName(),
