@@ -101,6 +101,14 @@ export {
 } from "./open.ts";
 export type { BulkCancelOptions, BulkOptions, BulkResult, PurgeResult } from "./queue/bulk.ts";
 export type {
+  Cause,
+  CauseAction,
+  CauseKind,
+  CauseThresholdChanges,
+  CauseThresholds,
+  ReadCauseThresholds,
+} from "./queue/causes.ts";
+export type {
   DatabaseOf,
   MysqlDatabase,
   PostgresDatabase,

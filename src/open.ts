@@ -15,6 +15,7 @@ import { importPackage, isMissingPackage } from "./base/runtime/packages.ts";
 import { processGlobal } from "./base/runtime/process-globals.ts";
 import type { Enqueueable } from "./base/tasks/enqueueable.ts";
 import { traced, traces } from "./events.ts";
+import { causes } from "./features/causes/index.ts";
 import { openChildExecutors } from "./features/executors/executors.ts";
 import { owedHooks } from "./features/hooks/index.ts";
 import { health } from "./features/inspect/health.ts";
@@ -92,7 +93,19 @@ const views = (queue: Queue): Feature => {
 };
 
 /** What a queue has that is not in the core. Without a line of this list it works, and lacks that feature. */
-const features = [executors, schedules, owedHooks, limits, partitions, look, health, stats, metrics, views];
+const features = [
+  executors,
+  schedules,
+  owedHooks,
+  limits,
+  partitions,
+  look,
+  health,
+  stats,
+  causes,
+  metrics,
+  views,
+];
 
 function withFeatures<Q extends Queue>(queue: Q): Q {
   for (const feature of features) addFeature(queue, feature(queue));

@@ -1,5 +1,6 @@
 /** The store of a queue with all features: what each database does for the core and for them. */
 import type { RequestStore, Store, StoreTransaction } from "../store.ts";
+import type { CauseStore } from "./causes/contract.ts";
 import type { DrainStore } from "./drain/contract.ts";
 import type { HookStore } from "./hooks/contract.ts";
 import type { HealthStore } from "./inspect/contract.ts";
@@ -14,6 +15,7 @@ import type { TransferStore } from "./transfer/contract.ts";
 /** The parts of features. */
 export interface FeatureStores {
   readonly agents: AgentStore;
+  readonly causes: CauseStore;
   readonly drains: DrainStore;
   readonly health: HealthStore;
   readonly hooks: HookStore;

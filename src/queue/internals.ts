@@ -4,6 +4,7 @@ import { show } from "../base/options/durations.ts";
 import type { ReadQueueOptions } from "../base/options/options.ts";
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { FullStore } from "../features/store.ts";
+import type { Cause, CauseThresholdChanges, ReadCauseThresholds } from "./causes.ts";
 import type { Prepared } from "./enqueue.ts";
 import type { Health } from "./health.ts";
 import type { ScheduleFeature } from "./schedules.ts";
@@ -22,6 +23,9 @@ export interface QueueMethods {
   /** The same queue over another store of its database: a `Queue`, which is not closed. */
   over(store: FullStore): object;
   functionStats(filter?: FunctionStatsFilter): Promise<FunctionStats[]>;
+  listCauses(): Promise<Cause[]>;
+  causeThresholds(): Promise<ReadCauseThresholds>;
+  setCauseThresholds(changes: CauseThresholdChanges): Promise<ReadCauseThresholds>;
   /** The metrics as Prometheus reads them. @throws TypeError without the package prom-client; DatabaseError */
   metrics(): Promise<string>;
   /** `schedule` and its relatives. */

@@ -52,6 +52,7 @@ import {
   readBulkOptions,
   warnOfKept,
 } from "./bulk.ts";
+import type { Cause, CauseThresholdChanges, ReadCauseThresholds } from "./causes.ts";
 import { Completions } from "./completion.ts";
 import type { DialectOf, TransactionOf } from "./drizzle.ts";
 import { editChecked, isWaiting, readTaskChanges, type TaskChanges } from "./edit.ts";
@@ -456,6 +457,24 @@ export class Queue<Db = unknown> {
   /** The same for each function over the whole time, by queue and name. @throws as `stats` */
   functionStats = async (filter?: FunctionStatsFilter): Promise<FunctionStats[]> =>
     this.#feature("functionStats")(filter);
+
+  /**
+   * What is wrong now, worst first: each with a reason, and with a command that repairs it where one does. It costs about what
+   * `health` and `diagnose` cost, and writes nothing.
+   * @throws DatabaseError
+   */
+  listCauses = async (): Promise<Cause[]> => this.#feature("listCauses")();
+
+  /** The thresholds by which `listCauses` judges; durations in milliseconds. @throws DatabaseError */
+  causeThresholds = async (): Promise<ReadCauseThresholds> => this.#feature("causeThresholds")();
+
+  /**
+   * Changes thresholds for all processes; `null` brings the default of one back.
+   * @returns those that hold from now on
+   * @throws TypeError for a wrong name or value; DatabaseError
+   */
+  setCauseThresholds = async (changes: CauseThresholdChanges): Promise<ReadCauseThresholds> =>
+    this.#feature("setCauseThresholds")(changes);
 
   #feature<F extends keyof QueueMethods>(name: F): QueueMethods[F] {
     const feature = this.#open().methods[name];

@@ -108,6 +108,7 @@ export type GroupName =
   | "drains"
   | "transfer"
   | "statistics"
+  | "causes"
   | "health"
   | "watch and diagnose"
   | "races between connections"

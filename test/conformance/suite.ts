@@ -2,6 +2,7 @@
 
 import { agentsGroup } from "./agents.ts";
 import type { Group } from "./case.ts";
+import { causesGroup } from "./causes.ts";
 import { claimGroup } from "./claim.ts";
 import { contentionGroup } from "./contention.ts";
 import { drainsGroup } from "./drains.ts";
@@ -53,6 +54,7 @@ export const suite: readonly Group[] = [
   drainsGroup,
   transferGroup,
   statsGroup,
+  causesGroup,
   healthGroup,
   watchGroup,
   racesGroup,

@@ -109,6 +109,9 @@ export function referenceStore(reference: Reference): FullStore {
     get stats(): never {
       return missing("stats")();
     },
+    get causes(): never {
+      return missing("causes")();
+    },
     get health(): never {
       return missing("health")();
     },

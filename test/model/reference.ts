@@ -47,6 +47,7 @@ export type Method = Exclude<
   | "limits"
   | "schedules"
   | "stats"
+  | "causes"
   | "health"
   | "hooks"
   | "partitions"

@@ -1,6 +1,7 @@
 /** All seeded faults, by what they break. */
 import { agentFaults } from "./agents.ts";
 import { aheadFaults } from "./ahead.ts";
+import { causeFaults } from "./causes.ts";
 import { claimAndSettle } from "./claim-and-settle.ts";
 import { connectionFaults } from "./connections.ts";
 import { dashboardFaults } from "./dashboard.ts";
@@ -47,6 +48,7 @@ export const mutants: readonly Mutant[] = [
   ...limitFaults,
   ...dashboardFaults,
   ...statsFaults,
+  ...causeFaults,
   ...hookFaults,
   ...validationFaults,
 ];

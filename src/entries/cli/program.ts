@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { Command, Option } from "commander";
 import { printable } from "../../base/text/escapes.ts";
 import { addAgentCommands, addAgents } from "./commands/agent.ts";
+import { addCauses } from "./commands/causes.ts";
 import { addDashboard } from "./commands/dashboard.ts";
 import { addDoctor } from "./commands/doctor.ts";
 import { addDrain } from "./commands/drain.ts";
@@ -29,7 +30,8 @@ Exit codes:
   0  success
   1  failure: no such task or database, a task that failed, a problem that
      doctor has found
-  2  wrong usage; a change of many tasks without --yes, which changes nothing
+  2  wrong usage; a change of many tasks without --yes, which changes
+     nothing; causes that could not be looked for
 
 Examples:
   $ dbq worker tasks.js --db app.db
@@ -72,7 +74,8 @@ export function buildProgram(asJson: boolean): Command {
   ])
     add(program);
   for (const add of [addLimits, addLimit, addPause, addResume]) add(program);
-  for (const add of [addScheduleCommands, addSchedules, addMigrate, addMove, addDoctor]) add(program);
+  for (const add of [addScheduleCommands, addSchedules, addMigrate, addMove, addCauses, addDoctor])
+    add(program);
   for (const command of allOf(program)) {
     // Refused below, with an error that names the argument.
     command.allowExcessArguments();

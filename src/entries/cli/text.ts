@@ -81,14 +81,7 @@ export function progressText(progress: number, note: string | null): string {
   return `${isPart ? `${Math.floor(Math.round(progress * 1e6) / 1e4)} %` : progress} ${note ?? ""}`.trim();
 }
 
-/** A duration for people: `12 ms`, `3.4 s`, `5 min`. */
-export function span(ms: number): string {
-  if (Number.isNaN(ms)) return "?";
-  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
-  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`;
-  return ms < 172_800_000 ? `${Math.floor(ms / 3_600_000)} h` : `${Math.floor(ms / 86_400_000)} d`;
-}
+export { roughSpan as span } from "../../base/text/durations.ts";
 
 /** A duration as options take it, exactly, in the largest unit that divides it: `1s`, `90m`, `1500ms`. */
 export function typedDuration(ms: number): string {

@@ -1,6 +1,7 @@
 /** The operations of one store, by what they are about. Each is a program, which a synchronous or asynchronous driver runs. */
 import type { AdmissionPolicy } from "./admission.ts";
 import { AgentOperations } from "./agents.ts";
+import { CauseOperations } from "./causes.ts";
 import { DrainOperations } from "./drains.ts";
 import { HealthOperations } from "./health.ts";
 import { LimitOperations } from "./limits.ts";
@@ -32,6 +33,7 @@ export interface Operations {
   look: LookOperations;
   stats: StatsOperations;
   health: HealthOperations;
+  causes: CauseOperations;
   hooks: OwedHookOperations;
 }
 
@@ -61,6 +63,7 @@ export function operationsOf(
     look: new LookOperations(texts, tasks, maintenance),
     stats: new StatsOperations(texts),
     health: new HealthOperations(texts),
+    causes: new CauseOperations(texts),
     hooks,
   };
 }

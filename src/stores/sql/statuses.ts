@@ -7,6 +7,9 @@ export const isIn = (statuses: readonly TaskStatus[]): string =>
 
 export const isFinished = isIn(finishedStatuses);
 
+/** What the index of schedules' tasks covers. */
+export const isUnfinished = isIn(["pending", "scheduled", "running", "waiting"]);
+
 /**
  * Whether a task that has a unique key holds it: until it has finished, or for as long as `unique_until` is set. The first
  * alternative is the whole condition of the versions that knew no `waiting`: SQLite uses the index for a query whose

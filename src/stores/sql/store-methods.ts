@@ -1,5 +1,6 @@
 /** The methods of a store that are one operation each, over a runner of operations. */
 import type { LimitScope } from "../../base/options/limits.ts";
+import type { CauseStore } from "../../features/causes/contract.ts";
 import type { DrainStore } from "../../features/drain/contract.ts";
 import type { HookStore } from "../../features/hooks/contract.ts";
 import type { HealthStore } from "../../features/inspect/contract.ts";
@@ -37,13 +38,23 @@ export function methodsOver(
     look,
     stats,
     health,
+    causes,
     hooks,
   }: Operations,
 ): TaskStore &
   Omit<WorkerStore, "keepAlive"> &
   Pick<
     FullStore,
-    "agents" | "drains" | "limits" | "schedules" | "transfer" | "look" | "stats" | "health" | "hooks"
+    | "agents"
+    | "drains"
+    | "limits"
+    | "schedules"
+    | "transfer"
+    | "look"
+    | "stats"
+    | "health"
+    | "causes"
+    | "hooks"
   > {
   const batches = new Batches(async () => {
     const state = await runner.run(() => transfer.state());
@@ -67,6 +78,7 @@ export function methodsOver(
     look: lookMethods(runner, look, batches),
     stats: statsMethods(runner, stats),
     health: healthMethods(runner, health),
+    causes: causeMethods(runner, causes),
     hooks: hookMethods(runner, hooks),
   };
 }
@@ -269,6 +281,15 @@ function healthMethods({ run }: Runner, ops: Operations["health"]): HealthStore 
     backlog: (most, inAll) => run(() => ops.backlog(most, inAll)),
     sample: (status, most) => run(() => ops.sample(status, most)),
     drained: () => run(() => ops.drained()),
+  };
+}
+
+function causeMethods({ run, write }: Runner, ops: Operations["causes"]): CauseStore {
+  return {
+    running: (most) => run(() => ops.running(most)),
+    piles: (least, most) => run(() => ops.piles(least, most)),
+    thresholds: () => run(() => ops.thresholds()),
+    setThresholds: (text) => write(() => ops.setThresholds(text)),
   };
 }
 

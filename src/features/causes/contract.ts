@@ -1,0 +1,34 @@
+/** What a database does for `queue.listCauses()`. */
+
+/** An attempt that runs. */
+export interface RunningAttempt {
+  taskId: number;
+  func: string;
+  queueName: string;
+  /** Milliseconds since it began, by the database's clock. */
+  age: number;
+  /** Milliseconds that it may take; `null`: no limit. */
+  timeout: number | null;
+}
+
+/** A schedule with unfinished tasks. */
+export interface SchedulePile {
+  schedule: string;
+  unfinished: number;
+  /** Milliseconds since the oldest of them was made. */
+  oldestAge: number;
+}
+
+/** Queries that take as long beside a million tasks as beside a thousand. */
+export interface CauseStore {
+  /** Attempts that run now, at most so many. */
+  running(most: number): Promise<RunningAttempt[]>;
+
+  /** The schedules with at least `least` unfinished tasks, of which it looks at `most` in all. */
+  piles(least: number, most: number): Promise<SchedulePile[]>;
+
+  /** The thresholds that `setThresholds` has written; `undefined`: none were. */
+  thresholds(): Promise<string | undefined>;
+
+  setThresholds(text: string): Promise<void>;
+}

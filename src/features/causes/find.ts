@@ -1,0 +1,291 @@
+/** Finds what is wrong in the facts of one look. Each kind of cause is one function of the facts. */
+import { roughSpan } from "../../base/text/durations.ts";
+import type { Cause, CauseAction, CauseKind, ReadCauseThresholds } from "../../queue/causes.ts";
+import type { Health } from "../../queue/health.ts";
+import type { LimitInfo } from "../../queue/limits.ts";
+import type { FunctionStats } from "../../queue/stats.ts";
+import type { Diagnosis } from "../../store.ts";
+import type { Backlog } from "../inspect/contract.ts";
+import type { RunningAttempt, SchedulePile } from "./contract.ts";
+
+/** What one look has found. */
+export interface Facts {
+  /** Milliseconds since 1970. */
+  now: number;
+  thresholds: ReadCauseThresholds;
+  database: readonly Diagnosis[];
+  health: Health;
+  backlog: readonly Backlog[];
+  limits: readonly LimitInfo[];
+  /** The attempts that ended within `failingWithin`. */
+  recent: readonly FunctionStats[];
+  /** Those of the last hour. */
+  usual: readonly FunctionStats[];
+  running: readonly RunningAttempt[];
+  piles: readonly SchedulePile[];
+}
+
+/** Attempts of a function from which it is known how long one usually takes. */
+const enoughAttempts = 20;
+
+export function causesIn(facts: Facts): Cause[] {
+  const found = [database, frozen, unserved, failing, hung, piling, held].flatMap((kind) => kind(facts));
+  return found.sort(worstFirst);
+}
+
+/** Critical ones first; of the same severity those that hold up more tasks, then the older ones. */
+const worstFirst = (a: Cause, b: Cause): number =>
+  Number(b.severity === "critical") - Number(a.severity === "critical") ||
+  (b.tasks ?? 0) - (a.tasks ?? 0) ||
+  a.since.getTime() - b.since.getTime() ||
+  Number(a.key > b.key) - Number(a.key < b.key);
+
+/** The same for the same names in every process, whatever characters they have. */
+const keyOf = (kind: CauseKind, ...subject: string[]): string =>
+  [kind, ...subject.map((part) => part.replaceAll(/[\\:]/g, "\\$&"))].join(":");
+
+const noFix = { command: null, action: null };
+
+const tasksText = (count: number): string => `${count} ${count === 1 ? "task" : "tasks"}`;
+
+/** A name in a command for the shell. */
+const quoted = (name: string): string =>
+  /^[\w.@/-]+$/.test(name) && !name.startsWith("-") ? name : `'${name.replaceAll("'", "'\\''")}'`;
+
+// ---- the database ------------------------------------------------------------------------------
+
+function database({ database: facts, now }: Facts): Cause[] {
+  return facts.flatMap(({ name, warning }) =>
+    warning === undefined
+      ? []
+      : [
+          {
+            key: keyOf("database", name),
+            kind: "database",
+            severity: "warning",
+            since: new Date(now),
+            why: `${name}: ${warning}`,
+            fix: { command: "dbq doctor", action: null },
+          },
+        ],
+  );
+}
+
+// ---- workers -----------------------------------------------------------------------------------
+
+function frozen({ health, thresholds }: Facts): Cause[] {
+  const silent = health.workers.filter(
+    ({ liveness, heartbeatAge, lease }) =>
+      liveness !== "dead" && heartbeatAge > thresholds.frozenShare * lease,
+  );
+  return silent.map(({ id, host, heartbeatAt, heartbeatAge, lease }) => ({
+    key: keyOf("frozen", id),
+    kind: "frozen",
+    severity: "critical",
+    since: new Date(heartbeatAt),
+    workerId: id,
+    why: `worker ${id} on ${host} has sent no heartbeat for ${roughSpan(heartbeatAge)}: its tasks are rescued after ${roughSpan(lease)} without one`,
+    fix: noFix,
+  }));
+}
+
+function unserved({ health, thresholds, now }: Facts): Cause[] {
+  return health.unservedFunctions.flatMap(({ func, queueName, tasks, pendingFor, reason }) =>
+    pendingFor === null || pendingFor < thresholds.unservedAfter
+      ? []
+      : [
+          {
+            key: keyOf("unserved", queueName, func),
+            kind: "unserved",
+            severity: "critical",
+            since: new Date(now - pendingFor),
+            queueName,
+            func,
+            tasks,
+            oldestAge: pendingFor,
+            why: `${tasksText(tasks)} of ${func} in the queue ${queueName} wait for ${roughSpan(pendingFor)}: ${reason}`,
+            fix: noFix,
+          },
+        ],
+  );
+}
+
+// ---- functions ---------------------------------------------------------------------------------
+
+function failing({ recent, thresholds, now }: Facts): Cause[] {
+  const byFunc = new Map<string, { count: number; failed: number }>();
+  for (const { func, count, failed } of recent) {
+    const sum = byFunc.get(func) ?? { count: 0, failed: 0 };
+    byFunc.set(func, { count: sum.count + count, failed: sum.failed + failed });
+  }
+  const { failingAttempts, failingShare, failingWithin } = thresholds;
+  return [...byFunc]
+    .filter(([, { count, failed }]) => count >= failingAttempts && failed >= failingShare * count)
+    .map(([func, { count, failed }]) => ({
+      key: keyOf("failing", func),
+      kind: "failing",
+      severity: "critical",
+      since: new Date(now - failingWithin),
+      func,
+      why: `${failed} of the last ${count} attempts of ${func} have failed, within ${roughSpan(failingWithin)}`,
+      fix: {
+        command: `dbq pause --func ${quoted(func)}`,
+        action: { on: "functions", action: "pause", fields: { name: func } },
+      },
+    }));
+}
+
+function hung({ running, usual, thresholds, now }: Facts): Cause[] {
+  const { hungAfter, hungFactor } = thresholds;
+  return running.flatMap(({ taskId, func, queueName, age, timeout }): Cause[] => {
+    const stats = usual.find((each) => each.func === func && each.queueName === queueName);
+    const usually = (stats?.count ?? 0) < enoughAttempts ? null : (stats?.run.p95 ?? null);
+    const isLate = timeout !== null && age > timeout + hungAfter;
+    const isLong = usually !== null && age > hungFactor * usually && age > hungAfter;
+    if (!isLate && !isLong) return [];
+    const than = isLate
+      ? `its timeout is ${roughSpan(timeout)}`
+      : `95 % of the attempts of the last hour took ${roughSpan(usually ?? 0)} at most`;
+    return [
+      {
+        key: keyOf("hung", String(taskId)),
+        kind: "hung",
+        severity: "warning",
+        since: new Date(now - age),
+        queueName,
+        func,
+        taskId,
+        why: `task ${taskId} (${func}) has run for ${roughSpan(age)}: ${than}`,
+        fix: {
+          command: `dbq cancel ${taskId}`,
+          action: { on: "tasks", action: "cancel", fields: { id: String(taskId) } },
+        },
+      },
+    ];
+  });
+}
+
+// ---- schedules, limits, pauses -----------------------------------------------------------------
+
+function piling({ piles, now }: Facts): Cause[] {
+  return piles.map(({ schedule, unfinished, oldestAge }) => ({
+    key: keyOf("piling", schedule),
+    kind: "piling",
+    severity: "warning",
+    since: new Date(now - oldestAge),
+    schedule,
+    tasks: unfinished,
+    oldestAge,
+    why: `the schedule ${schedule} has ${unfinished} unfinished ${unfinished === 1 ? "task" : "tasks"}, the oldest for ${roughSpan(oldestAge)}`,
+    fix: {
+      command: `dbq schedule pause ${quoted(schedule)}`,
+      action: { on: "schedules", action: "pause", fields: { name: schedule } },
+    },
+  }));
+}
+
+/** Limits and pauses that tasks have waited for too long. One that is paused is not also limited. */
+function held(facts: Facts): Cause[] {
+  return facts.limits.flatMap((limit) => {
+    const oldestAge = oldestOf(limit, facts);
+    if (limit.pausedAt !== null) return paused(limit, limit.pausedAt, oldestAge, facts);
+    return limited(limit, oldestAge, facts);
+  });
+}
+
+/** How long the longest waiting task that a limit is about has waited, in milliseconds. */
+function oldestOf({ target, putOffSince }: LimitInfo, { backlog, now }: Facts): number {
+  const own = backlog.filter(({ queueName, func }) => {
+    if (typeof target === "string") return false;
+    return "queueName" in target ? target.queueName === queueName : target.func === func;
+  });
+  const putOff = putOffSince === null ? 0 : now - putOffSince.getTime();
+  return Math.max(putOff, ...own.map(({ oldestPendingAge }) => oldestPendingAge ?? 0));
+}
+
+function paused(
+  { target, waiting }: LimitInfo,
+  pausedAt: Date,
+  oldestAge: number,
+  { thresholds, now }: Facts,
+): Cause[] {
+  const waited = Math.min(oldestAge, now - pausedAt.getTime());
+  if (!waiting || waited < thresholds.pausedAfter) return [];
+  const { subject, said, options, action } = about(target);
+  return [
+    {
+      key: keyOf("paused", ...Object.values(subject)),
+      kind: "paused",
+      severity: "warning",
+      since: pausedAt,
+      ...subject,
+      tasks: waiting,
+      oldestAge,
+      why: `${said} is paused since ${pausedAt.toISOString()}, and ${tasksText(waiting)} wait`,
+      fix: {
+        command: options === null ? null : `dbq resume ${options}`,
+        action: action === null ? null : { ...action, action: "resume" },
+      },
+    },
+  ];
+}
+
+function limited(
+  { target, concurrency, running, waiting, putOff, nextFreeAt, rate }: LimitInfo,
+  oldestAge: number,
+  { thresholds, now }: Facts,
+): Cause[] {
+  const isUsedUp = nextFreeAt !== null || (concurrency !== null && running >= concurrency);
+  const tasks = (waiting ?? 0) + (putOff ?? 0);
+  // What waits behind a rate starts at its pace: the last one after all others.
+  const lastIn = rate === null ? 0 : (tasks / rate.limit) * rate.per;
+  const isLong = Math.max(oldestAge, lastIn) >= thresholds.limitedAfter;
+  if (tasks === 0 || !isLong || (!isUsedUp && lastIn < thresholds.limitedAfter)) return [];
+  const { subject, said, options } = about(target);
+  const pace = rate === null ? "" : `; at its rate the last one starts in ${roughSpan(lastIn)}`;
+  return [
+    {
+      key: keyOf("limited", ...Object.values(subject)),
+      kind: "limited",
+      severity: "warning",
+      since: new Date(now - oldestAge),
+      ...subject,
+      tasks,
+      oldestAge,
+      ...(nextFreeAt === null ? {} : { nextAt: nextFreeAt }),
+      why: `${tasksText(tasks)} wait for the limit of ${said}, the oldest for ${roughSpan(oldestAge)}${pace}`,
+      fix: { command: `dbq limit ${options ?? quoted(String(target))} --concurrency N`, action: null },
+    },
+  ];
+}
+
+interface About {
+  subject: { queueName?: string; func?: string; group?: string; limit?: string };
+  said: string;
+  /** The options by which a command names it; `null`: the command has it as its argument. */
+  options: string | null;
+  action: Omit<CauseAction, "action"> | null;
+}
+
+function about(target: LimitInfo["target"]): About {
+  if (typeof target === "string")
+    return { subject: { limit: target }, said: `the limit ${target}`, options: null, action: null };
+  if ("queueName" in target) {
+    const { queueName } = target;
+    const action = { on: "queues", fields: { name: queueName } } as const;
+    return {
+      subject: { queueName },
+      said: `the queue ${queueName}`,
+      options: `--queue ${quoted(queueName)}`,
+      action,
+    };
+  }
+  const { func, group } = target;
+  const ofGroup = group === undefined ? {} : { group };
+  return {
+    subject: { func, ...ofGroup },
+    said: group === undefined ? `the function ${func}` : `the group ${group} of ${func}`,
+    options: `--func ${quoted(func)}${group === undefined ? "" : ` --group ${quoted(group)}`}`,
+    action: { on: "functions", fields: { name: func, ...ofGroup } },
+  };
+}

@@ -1,0 +1,99 @@
+/** When something counts as wrong: what was set in the database, and the defaults. */
+import {
+  duration,
+  integer,
+  type Reader,
+  type Readers,
+  readOptions,
+  wrong,
+} from "../../base/options/validators.ts";
+import type { CauseThresholdChanges, ReadCauseThresholds } from "../../queue/causes.ts";
+import type { CauseStore } from "./contract.ts";
+
+const minute = 60_000;
+
+/** The page of the docs about causes has the same table. */
+export const defaults: Readonly<ReadCauseThresholds> = {
+  pausedAfter: minute,
+  limitedAfter: 10 * minute,
+  unservedAfter: minute,
+  hungFactor: 10,
+  hungAfter: minute,
+  failingShare: 0.5,
+  failingAttempts: 20,
+  failingWithin: 10 * minute,
+  frozenShare: 0.5,
+  pilingTasks: 3,
+};
+
+const share: Reader<number> = (value, name) => {
+  if (typeof value === "number" && value > 0 && value <= 1) return value;
+  throw wrong(name, "a number above 0 and up to 1", value);
+};
+
+const factor: Reader<number> = (value, name) => {
+  if (typeof value === "number" && value >= 1 && Number.isFinite(value)) return value;
+  throw wrong(name, "a number from 1", value);
+};
+
+const readers: Readers<ReadCauseThresholds> = {
+  pausedAfter: duration(),
+  limitedAfter: duration(),
+  unservedAfter: duration(),
+  hungFactor: factor,
+  hungAfter: duration(),
+  failingShare: share,
+  failingAttempts: integer(1),
+  failingWithin: duration({ min: minute, max: 60 * minute }),
+  frozenShare: share,
+  pilingTasks: integer(1),
+};
+
+const orNull =
+  <T>(read: Reader<T>): Reader<T | null> =>
+  (value, name) =>
+    value === null ? null : read(value, name);
+
+const changeReaders = Object.fromEntries(
+  Object.entries(readers).map(([name, read]) => [name, orNull(read as Reader<number>)]),
+) as Readers<Record<keyof ReadCauseThresholds, number | null>>;
+
+/** The thresholds that hold. What another program has written and cannot be read is passed over. @throws DatabaseError */
+export async function thresholdsOf(store: CauseStore): Promise<ReadCauseThresholds> {
+  const set = Object.entries(parsed(await store.thresholds())).filter(([name, value]) => isRead(name, value));
+  return { ...defaults, ...Object.fromEntries(set) };
+}
+
+/** @returns the thresholds that hold from now on @throws TypeError, DatabaseError */
+export async function setThresholds(
+  store: CauseStore,
+  changes: CauseThresholdChanges,
+): Promise<ReadCauseThresholds> {
+  if (typeof changes !== "object" || changes === null)
+    throw wrong("setCauseThresholds", 'an object such as { pausedAfter: "5m" }', changes);
+  const read = readOptions(changes, "setCauseThresholds", changeReaders);
+  // A null is none that is read: its default holds again.
+  const all = { ...parsed(await store.thresholds()), ...read };
+  const set = Object.entries(all).filter(([name, value]) => isRead(name, value));
+  await store.setThresholds(JSON.stringify(Object.fromEntries(set)));
+  return { ...defaults, ...Object.fromEntries(set) };
+}
+
+function parsed(text: string | undefined): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text ?? "{}");
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
+  } catch {
+    return {};
+  }
+}
+
+function isRead(name: string, value: unknown): boolean {
+  if (!Object.hasOwn(readers, name)) return false;
+  try {
+    readers[name as keyof ReadCauseThresholds](value, name);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,81 @@
+/** What `queue.listCauses()` tells, and what `queue.setCauseThresholds()` takes. Types only: a feature finds it out. */
+import type { Duration } from "../base/options/durations.ts";
+
+/** What may be wrong. */
+export type CauseKind =
+  | "database"
+  | "frozen"
+  | "unserved"
+  | "failing"
+  | "hung"
+  | "piling"
+  | "limited"
+  | "paused";
+
+/** An action of the dashboard, with its fields. */
+export interface CauseAction {
+  on: "tasks" | "queues" | "functions" | "limits" | "schedules";
+  action: string;
+  fields: Record<string, string>;
+}
+
+/** Something that is wrong now, and what repairs it. */
+export interface Cause {
+  /** Kind and subject: the same problem has the same key in every process. */
+  key: string;
+  kind: CauseKind;
+  severity: "warning" | "critical";
+  /** Since when, as far as it is known. */
+  since: Date;
+  queueName?: string;
+  func?: string;
+  group?: string;
+  /** The name of a shared limit. */
+  limit?: string;
+  schedule?: string;
+  workerId?: string;
+  taskId?: number;
+  /** How many tasks it holds up; counting may end at 10,000. */
+  tasks?: number;
+  /** Milliseconds that the longest waiting one of them has waited. */
+  oldestAge?: number;
+  /** When the next one may start. */
+  nextAt?: Date;
+  /** A sentence for people, without its full stop. */
+  why: string;
+  fix: {
+    /** A command of `dbq`; `null`: none helps. */
+    command: string | null;
+    action: CauseAction | null;
+  };
+}
+
+/** When something counts as wrong. They stand in the database, so that all processes see the same causes. */
+export interface CauseThresholds {
+  /** How long tasks have waited behind a pause. @default "1m" */
+  pausedAfter: Duration;
+  /** How long tasks have waited for a limit or a rate. @default "10m" */
+  limitedAfter: Duration;
+  /** How long tasks have waited that no worker takes. @default "1m" */
+  unservedAfter: Duration;
+  /** How many times as long as 95 % of its function's attempts an attempt takes. @default 10 */
+  hungFactor: number;
+  /** How long such an attempt takes at least, and how long another one is past its timeout. @default "1m" */
+  hungAfter: Duration;
+  /** The share of attempts that fail, of those that ended within `failingWithin`. @default 0.5 */
+  failingShare: number;
+  /** How many attempts there are at least. @default 20 */
+  failingAttempts: number;
+  /** @default "10m" */
+  failingWithin: Duration;
+  /** The share of a worker's lease that has passed without a heartbeat. @default 0.5 */
+  frozenShare: number;
+  /** How many unfinished tasks a schedule has. @default 3 */
+  pilingTasks: number;
+}
+
+/** Changes of thresholds: `null` brings the default back. */
+export type CauseThresholdChanges = { [K in keyof CauseThresholds]?: CauseThresholds[K] | null };
+
+/** The thresholds that hold; durations in milliseconds. */
+export type ReadCauseThresholds = Record<keyof CauseThresholds, number>;

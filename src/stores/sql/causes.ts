@@ -1,0 +1,67 @@
+/** The queries behind `queue.listCauses()`, each bounded. `CauseStore` in its contract says what they promise. */
+import { sql } from "drizzle-orm/sql/sql";
+import type { RunningAttempt, SchedulePile } from "../../features/causes/contract.ts";
+import type { Dialect } from "./dialect.ts";
+import { count, type Program, rows } from "./program.ts";
+import type { Statement } from "./statements.ts";
+import { isUnfinished } from "./statuses.ts";
+import type { Texts } from "./texts.ts";
+
+function statementsOf(d: Dialect) {
+  return {
+    running: (p) => sql`
+      select id, func, queue_name, ${d.minus(d.now(p), sql`started_at`)}, timeout from dbq_tasks
+      where status = 'running' ${d.indexed.someOf.running ?? sql``} ${d.atMost(p.most)}`,
+
+    piles: (p) => sql`
+      select schedule_name, count(*), max(${d.minus(d.now(p), sql`created_at`)}) from (
+        select schedule_name, created_at from dbq_tasks
+        where schedule_name is not null and ${sql.raw(isUnfinished)} ${d.atMost(p.most)}) as tasks
+      group by ${d.exact("schedule_name")} having count(*) >= ${d.integer(p.least)}`,
+
+    thresholds: () => sql`select value from dbq_settings where name = 'causes'`,
+    addThresholds: () => sql`
+      insert into dbq_settings (name, value) values ('causes', '{}') ${d.keepExisting("value")}`,
+    setThresholds: (p) => sql`update dbq_settings set value = ${p.value} where name = 'causes'`,
+  } satisfies Record<string, Statement>;
+}
+
+export class CauseOperations {
+  readonly #s: ReturnType<typeof statementsOf>;
+
+  constructor({ dialect }: Texts) {
+    this.#s = statementsOf(dialect);
+  }
+
+  *running(most: number): Program<RunningAttempt[]> {
+    const found = yield* rows(this.#s.running, { most });
+    return found
+      .map(([id, func, queueName, age, timeout]) => ({
+        taskId: Number(id),
+        func: String(func),
+        queueName: String(queueName),
+        age: age === null ? Number.NaN : Number(age),
+        timeout: timeout === null ? null : Number(timeout),
+      }))
+      .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age));
+  }
+
+  *piles(least: number, most: number): Program<SchedulePile[]> {
+    const found = yield* rows(this.#s.piles, { least, most });
+    return found.map(([schedule, unfinished, age]) => ({
+      schedule: String(schedule),
+      unfinished: Number(unfinished),
+      oldestAge: Math.max(0, Number(age) || 0),
+    }));
+  }
+
+  *thresholds(): Program<string | undefined> {
+    const [row] = yield* rows(this.#s.thresholds);
+    return row && String(row[0]);
+  }
+
+  *setThresholds(value: string): Program<void> {
+    yield* count(this.#s.addThresholds, {});
+    yield* count(this.#s.setThresholds, { value });
+  }
+}

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { insert, insertOne, running } from "./arrange.ts";
+import type { Group } from "./case.ts";
+
+const many = 1_000;
+
+export const causesGroup: Group = {
+  name: "causes",
+  cases: [
+    {
+      name: "the running attempts have their function, their queue, their age and their timeout, up to a bound",
+      run: async ({ store, sql, database }) => {
+        await insertOne(store);
+        assert.deepEqual(await store.causes.running(many), []);
+        const { id } = await running(store, { func: "slow", queueName: "other", timeout: 5_000 });
+        await running(store, { func: "quick" });
+        await sql(
+          `update dbq_tasks set started_at = ${database.earlier("started_at", 50_000)} where id = ${id}`,
+        );
+        const found = await store.causes.running(many);
+        const slow = found.find(({ taskId }) => taskId === id);
+        const { age = 0, ...rest } = slow ?? {};
+        assert.deepEqual(rest, { taskId: id, func: "slow", queueName: "other", timeout: 5_000 });
+        assert.ok(age >= 50_000 && age < 110_000, String(age));
+        assert.deepEqual(found.map(({ func, timeout }) => [func, timeout]).sort(), [
+          ["quick", null],
+          ["slow", 5_000],
+        ]);
+        assert.equal((await store.causes.running(1)).length, 1);
+      },
+    },
+    {
+      name: "the piles are the schedules with so many unfinished tasks, and the age of the oldest one",
+      run: async ({ store, sql, database }) => {
+        const ids = await insert(store, ...Array.from({ length: 5 }, () => ({ func: "report" })));
+        const [first, second, third, fourth, fifth] = ids;
+        const made = (id: number | undefined, schedule: string) =>
+          sql(`update dbq_tasks set schedule_name = '${schedule}' where id = ${id}`);
+        for (const id of [first, second, third]) await made(id, "hourly");
+        for (const id of [fourth, fifth]) await made(id, "daily");
+        await sql(
+          `update dbq_tasks set created_at = ${database.earlier("created_at", 50_000)} where id = ${first}`,
+        );
+        const [pile, ...others] = await store.causes.piles(3, many);
+        assert.deepEqual([pile?.schedule, pile?.unfinished, others], ["hourly", 3, []]);
+        const age = Number(pile?.oldestAge);
+        assert.ok(age >= 50_000 && age < 110_000, String(age));
+        assert.equal((await store.causes.piles(2, many)).length, 2);
+        await store.cancel(Number(third), '{"name":"TaskCancelled","message":"no"}');
+        assert.deepEqual(await store.causes.piles(3, many), []);
+      },
+    },
+    {
+      name: "the thresholds are what was set last",
+      run: async ({ store }) => {
+        assert.equal(await store.causes.thresholds(), undefined);
+        await store.causes.setThresholds('{"pilingTasks":5}');
+        await store.causes.setThresholds('{"pilingTasks":7}');
+        assert.equal(await store.causes.thresholds(), '{"pilingTasks":7}');
+      },
+    },
+  ],
+};

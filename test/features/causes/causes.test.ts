@@ -1,0 +1,232 @@
+/** `queue.listCauses()`: each kind of cause, made by the thing itself, and that it is gone after its repair. */
+import { expect, onTestFinished, test } from "vitest";
+import { type Cause, type Queue, remoteTask, task, Worker } from "../../../src/index.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
+import { newWorker } from "../../conformance/arrange.ts";
+import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
+import { queueOnFile } from "../../worker/setup.ts";
+
+const nobody = remoteTask<() => Promise<void>>("nobody");
+
+/** Without those of the database: a file system of the tests may have one. */
+async function causesOf(queue: Queue): Promise<Cause[]> {
+  return (await queue.listCauses()).filter(({ kind }) => kind !== "database");
+}
+
+test("nothing is wrong with an empty queue, nor with one whose tasks just wait", async () => {
+  const queue = await temporaryQueue();
+  expect(await causesOf(queue)).toEqual([]);
+  await queue.enqueueTask(nobody);
+  await queue.pause({ func: "nobody" });
+  expect(await causesOf(queue)).toEqual([]);
+});
+
+test("tasks that no worker takes are unserved, and critical", async () => {
+  const { queue, raw } = await queueOnFile();
+  const id = await queue.enqueueTask(nobody);
+  raw.exec(
+    `update dbq_tasks set updated_at = updated_at - 120000, created_at = created_at - 120000 where id = ${id}`,
+  );
+  const [cause, ...others] = await causesOf(queue);
+  expect(others).toEqual([]);
+  expect(cause).toMatchObject({
+    key: "unserved:default:nobody",
+    kind: "unserved",
+    severity: "critical",
+    func: "nobody",
+    queueName: "default",
+    tasks: 1,
+    fix: { command: null, action: null },
+  });
+  expect(cause?.why).toContain(
+    "1 task of nobody in the queue default wait for 2 min: no live worker serves its queue",
+  );
+  await queue.cancelTask(id);
+  expect(await causesOf(queue)).toEqual([]);
+});
+
+test("a pause that tasks have waited behind is a warning, and its command resumes it", async () => {
+  const { queue, raw } = await queueOnFile();
+  await queue.enqueueTasks([[nobody], [nobody]]);
+  await queue.pause({ queueName: "default" });
+  raw.exec("update dbq_tasks set updated_at = updated_at - 120000");
+  expect(await causesOf(queue)).toEqual([]);
+  raw.exec("update dbq_limits set paused_at = paused_at - 120000");
+  expect(await causesOf(queue)).toMatchObject([
+    {
+      key: "paused:default",
+      kind: "paused",
+      severity: "warning",
+      tasks: 2,
+      queueName: "default",
+      fix: {
+        command: "dbq resume --queue default",
+        action: { on: "queues", action: "resume", fields: { name: "default" } },
+      },
+    },
+  ]);
+  await queue.resume({ queueName: "default" });
+  expect((await causesOf(queue)).map(({ kind }) => kind)).not.toContain("paused");
+});
+
+test("a function of whose attempts half fail is failing; its threshold counts in all processes", async () => {
+  const queue = await temporaryQueue();
+  const name = uniqueName("fails");
+  const fails = task(name, () => Promise.reject(new Error("no luck")), { maxRetries: 0 });
+  const worker = await startedWorker(queue);
+  const ids = await queue.enqueueTasks(Array.from({ length: 20 }, () => [fails] as const));
+  for (const id of ids) await queue.awaitTaskCompletion(id);
+  await worker.stop();
+  expect(await causesOf(queue)).toMatchObject([
+    {
+      key: `failing:${name}`,
+      severity: "critical",
+      func: name,
+      why: `20 of the last 20 attempts of ${name} have failed, within 10 min`,
+      fix: { command: `dbq pause --func ${name}` },
+    },
+  ]);
+  expect(await queue.setCauseThresholds({ failingAttempts: 21 })).toMatchObject({ failingAttempts: 21 });
+  expect(await causesOf(queue)).toEqual([]);
+  expect(await queue.setCauseThresholds({ pilingTasks: 5 })).toMatchObject({ failingAttempts: 21 });
+  await queue.setCauseThresholds({ failingAttempts: null });
+  expect(await queue.causeThresholds()).toMatchObject({ failingAttempts: 20 });
+  expect(await causesOf(queue)).toHaveLength(1);
+});
+
+test("a task that has run past its timeout is hung, and its command cancels it", async () => {
+  const { queue, raw } = await queueOnFile();
+  const started = deferred();
+  const release = deferred();
+  const name = uniqueName("hangs");
+  const hangs = task(name, async () => {
+    started.resolve();
+    await release.promise;
+  });
+  const worker = await startedWorker(queue);
+  const id = await queue.enqueueTask(hangs.with({ timeout: "1h" }));
+  await started.promise;
+  expect(await causesOf(queue)).toEqual([]);
+  raw.exec(`update dbq_tasks set started_at = started_at - 2 * 3600000 where id = ${id}`);
+  expect(await causesOf(queue)).toMatchObject([
+    {
+      key: `hung:${id}`,
+      severity: "warning",
+      taskId: id,
+      func: name,
+      why: `task ${id} (${name}) has run for 2 h: its timeout is 1 h`,
+      fix: {
+        command: `dbq cancel ${id}`,
+        action: { on: "tasks", action: "cancel", fields: { id: String(id) } },
+      },
+    },
+  ]);
+  release.resolve();
+  await queue.awaitTaskCompletion(id);
+  await worker.stop();
+  expect(await causesOf(queue)).toEqual([]);
+});
+
+test("a schedule with three unfinished tasks is piling", async () => {
+  const queue = await temporaryQueue();
+  await queue.schedule("hourly report", { every: "1h", overlap: "allow" }, nobody);
+  for (let n = 0; n < 2; n++) await queue.triggerSchedule("hourly report");
+  expect(await causesOf(queue)).toEqual([]);
+  await queue.triggerSchedule("hourly report");
+  expect(await causesOf(queue)).toMatchObject([
+    {
+      key: "piling:hourly report",
+      schedule: "hourly report",
+      tasks: 3,
+      fix: { command: "dbq schedule pause 'hourly report'" },
+    },
+  ]);
+});
+
+test("a limit is a cause when tasks have waited for it too long, and a busy healthy one is none", async () => {
+  const { queue, raw } = await queueOnFile();
+  const started = deferred();
+  const release = deferred();
+  const name = uniqueName("limited");
+  const limited = task(name, async () => {
+    started.resolve();
+    await release.promise;
+  });
+  await queue.setLimit({ func: name }, { concurrency: 1 });
+  const worker = await startedWorker(queue);
+  const first = await queue.enqueueTask(limited);
+  await started.promise;
+  const second = await queue.enqueueTask(limited);
+  expect(await causesOf(queue)).toEqual([]);
+  raw.exec(`update dbq_tasks set updated_at = updated_at - 900000 where id = ${second}`);
+  expect(await causesOf(queue)).toMatchObject([
+    {
+      key: `limited:${name}`,
+      severity: "warning",
+      func: name,
+      tasks: 1,
+      fix: { command: `dbq limit --func ${name} --concurrency N` },
+    },
+  ]);
+  release.resolve();
+  await queue.awaitTaskCompletion(first);
+  await queue.awaitTaskCompletion(second);
+  await worker.stop();
+  expect(await causesOf(queue)).toEqual([]);
+});
+
+test("a worker that has missed half of its lease is frozen", async () => {
+  const { queue, raw } = await queueOnFile();
+  const { store } = internalsOf(queue);
+  const id = "worker:1";
+  await store.register(newWorker(id, { lease: 60_000 }));
+  expect(await causesOf(queue)).toEqual([]);
+  raw.exec(`update dbq_workers set heartbeat_at = heartbeat_at - 40000 where id = '${id}'`);
+  expect(await causesOf(queue)).toMatchObject([
+    { key: "frozen:worker\\:1", severity: "critical", workerId: id },
+  ]);
+});
+
+test("critical causes come first, and then those that hold up more tasks", async () => {
+  const { queue, raw } = await queueOnFile();
+  await queue.enqueueTasks([[nobody], [nobody], [nobody.with({ queueName: "b" })]]);
+  await queue.schedule("each hour", { every: "1h", overlap: "allow" }, nobody.with({ queueName: "c" }));
+  for (let n = 0; n < 5; n++) await queue.triggerSchedule("each hour");
+  raw.exec("update dbq_tasks set updated_at = updated_at - 120000 where schedule_name is null");
+  expect((await causesOf(queue)).map(({ key }) => key)).toEqual([
+    "unserved:default:nobody",
+    "unserved:b:nobody",
+    "piling:each hour",
+  ]);
+});
+
+test.each([
+  [{ pausedAfter: "5" }, "setCauseThresholds: pausedAfter: expected a duration"],
+  [{ failingShare: 2 }, "setCauseThresholds: failingShare: expected a number above 0 and up to 1, got 2"],
+  [{ pilingTasks: 0 }, "setCauseThresholds: pilingTasks"],
+  [{ unknown: 1 }, 'setCauseThresholds: there is no option "unknown"'],
+  [null, "setCauseThresholds: expected an object"],
+])("the thresholds %j are refused, and nothing changes", async (changes, message) => {
+  const queue = await temporaryQueue();
+  const before = await queue.causeThresholds();
+  await expect(queue.setCauseThresholds(changes as never)).rejects.toThrow(message);
+  expect(await queue.causeThresholds()).toEqual(before);
+});
+
+test("thresholds that another program has broken are the defaults", async () => {
+  const queue = await temporaryQueue();
+  const { causes } = internalsOf(queue).store;
+  const defaults = await queue.causeThresholds();
+  for (const text of ["no json", "[]", '{"pilingTasks":"many","other":1}']) {
+    await causes.setThresholds(text);
+    expect(await queue.causeThresholds()).toEqual(defaults);
+  }
+});
+
+test("a worker in the process changes nothing about the causes", async () => {
+  const queue = await temporaryQueue();
+  const worker = new Worker(queue);
+  onTestFinished(() => worker.stop({ grace: 0 }));
+  await worker.start();
+  expect(await causesOf(queue)).toEqual([]);
+});

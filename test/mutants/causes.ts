@@ -1,0 +1,39 @@
+/** Seeded faults of what is found to be wrong with a queue. */
+import type { Mutant } from "./mutant.ts";
+
+const of = (test: string) => ({ file: "test/features/causes/causes.test.ts", test });
+
+export const causeFaults: readonly Mutant[] = [
+  {
+    name: "a-pause-is-a-cause-at-once",
+    why: "An operator who pauses a queue for half a minute is told that something is wrong.",
+    in: "paused",
+    find: "Math.min(oldestAge, now - pausedAt.getTime())",
+    replace: "oldestAge",
+    caughtBy: of("a pause that tasks have waited behind is a warning, and its command resumes it"),
+  },
+  {
+    name: "a-busy-limit-is-a-cause",
+    why: "A limit that does what it is for is shown as a problem.",
+    in: "limited",
+    find: "tasks === 0 || !isLong || (!isUsedUp && lastIn < thresholds.limitedAfter)",
+    replace: "tasks === 0",
+    caughtBy: of("a limit is a cause when tasks have waited for it too long, and a busy healthy one is none"),
+  },
+  {
+    name: "a-threshold-forgets-the-others",
+    why: "Whoever sets one threshold brings the defaults of all others back.",
+    in: "setThresholds",
+    find: "{ ...parsed(await store.thresholds()), ...read }",
+    replace: "read",
+    caughtBy: of("a function of whose attempts half fail is failing; its threshold counts in all processes"),
+  },
+  {
+    name: "the-mildest-cause-comes-first",
+    why: "Who reads the first line alone repairs what does not matter.",
+    in: "worstFirst",
+    find: 'Number(b.severity === "critical") - Number(a.severity === "critical")',
+    replace: 'Number(a.severity === "critical") - Number(b.severity === "critical")',
+    caughtBy: of("critical causes come first, and then those that hold up more tasks"),
+  },
+];
