@@ -156,6 +156,16 @@ export function anySchema(schema: StandardSchema<{ id: number }, number>): void 
   void queue.enqueueTask(day, "2026-01-01T00:00:00Z");
 }
 
+const onDay = task("on-day", (when) => when.getTime(), { input: z.date() });
+const total = task("total", (n: number) => n, { output: z.number().transform(BigInt) });
+
+export async function unstorable(): Promise<void> {
+  // @ts-expect-error: what the row would keep is a Date, which JSON cannot carry
+  await queue.enqueueTask(onDay, new Date());
+  // @ts-expect-error: nor can it carry the bigint that the schema makes of the result
+  await queue.enqueueTask(total, 1);
+}
+
 export function issues(error: unknown): readonly ValidationIssue[] {
   return error instanceof InvalidArgumentsError ? error.issues : [];
 }
