@@ -10,6 +10,7 @@ import type { AgentStore } from "./manager/contract.ts";
 import type { PartitionStore } from "./partitions/contract.ts";
 import type { ScheduleStore, ScheduleWrites } from "./schedules/contract.ts";
 import type { StatsStore } from "./stats/contract.ts";
+import type { TestStore } from "./testing/contract.ts";
 import type { TransferStore } from "./transfer/contract.ts";
 
 /** The parts of features. */
@@ -25,6 +26,7 @@ export interface FeatureStores {
   readonly partitions?: PartitionStore | undefined;
   readonly schedules: ScheduleStore;
   readonly stats: StatsStore;
+  readonly testing: TestStore;
   readonly transfer: TransferStore;
 }
 

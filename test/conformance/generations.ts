@@ -118,6 +118,7 @@ export function checked(store: FullStore): FullStore {
     causes: store.causes,
     health: store.health,
     hooks: store.hooks,
+    testing: store.testing,
     partitions: store.partitions,
     within: (tx) => store.within(tx),
     transaction: (fn) => store.transaction(fn),

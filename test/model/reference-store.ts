@@ -118,6 +118,9 @@ export function referenceStore(reference: Reference): FullStore {
     get hooks(): never {
       return missing("hooks")();
     },
+    get testing(): never {
+      return missing("testing")();
+    },
     close: async () => undefined,
   };
 }

@@ -50,6 +50,7 @@ export type Method = Exclude<
   | "causes"
   | "health"
   | "hooks"
+  | "testing"
   | "partitions"
   | "log"
   | "logs"

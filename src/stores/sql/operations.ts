@@ -13,6 +13,7 @@ import { ScheduleOperations } from "./schedules.ts";
 import { SettleAndClaimOperations } from "./settle-and-claim.ts";
 import { StatsOperations } from "./stats.ts";
 import { TaskOperations } from "./tasks.ts";
+import { TestingOperations } from "./testing.ts";
 import type { Texts } from "./texts.ts";
 import { TransferOperations } from "./transfer.ts";
 import { Transitions } from "./transitions.ts";
@@ -35,6 +36,7 @@ export interface Operations {
   health: HealthOperations;
   causes: CauseOperations;
   hooks: OwedHookOperations;
+  testing: TestingOperations;
 }
 
 /** Operations remember how their claims went: each store has its own. */
@@ -65,5 +67,6 @@ export function operationsOf(
     health: new HealthOperations(texts),
     causes: new CauseOperations(texts),
     hooks,
+    testing: new TestingOperations(texts),
   };
 }

@@ -10,6 +10,7 @@ import type { AgentStore } from "../../features/manager/contract.ts";
 import type { ScheduleStore, ScheduleWrites } from "../../features/schedules/contract.ts";
 import type { StatsStore } from "../../features/stats/contract.ts";
 import type { FullStore } from "../../features/store.ts";
+import type { TestStore } from "../../features/testing/contract.ts";
 import type { TransferStore } from "../../features/transfer/contract.ts";
 import { isSource } from "../../features/transfer/contract.ts";
 import type { MaybePromise, NewTask, TaskStore, WorkerStore } from "../../store.ts";
@@ -22,6 +23,23 @@ import { idsOf } from "./removal.ts";
 import { settleAndClaim } from "./settle-and-claim.ts";
 
 const ignore = () => undefined;
+
+type StoreMethods = TaskStore &
+  Omit<WorkerStore, "keepAlive"> &
+  Pick<
+    FullStore,
+    | "agents"
+    | "drains"
+    | "limits"
+    | "schedules"
+    | "transfer"
+    | "look"
+    | "stats"
+    | "health"
+    | "causes"
+    | "hooks"
+    | "testing"
+  >;
 
 export function methodsOver(
   runner: Runner,
@@ -40,22 +58,9 @@ export function methodsOver(
     health,
     causes,
     hooks,
+    testing,
   }: Operations,
-): TaskStore &
-  Omit<WorkerStore, "keepAlive"> &
-  Pick<
-    FullStore,
-    | "agents"
-    | "drains"
-    | "limits"
-    | "schedules"
-    | "transfer"
-    | "look"
-    | "stats"
-    | "health"
-    | "causes"
-    | "hooks"
-  > {
+): StoreMethods {
   const batches = new Batches(async () => {
     const state = await runner.run(() => transfer.state());
     return state !== undefined && isSource(state.phase);
@@ -80,6 +85,7 @@ export function methodsOver(
     health: healthMethods(runner, health),
     causes: causeMethods(runner, causes),
     hooks: hookMethods(runner, hooks),
+    testing: testingMethods(runner, testing, tasks),
   };
 }
 
@@ -304,5 +310,12 @@ function hookMethods({ run, write }: Runner, ops: Operations["hooks"]): HookStor
     },
     remove: (hook) => run(() => ops.remove(hook)),
     prune: (age) => run(() => ops.prune(age)),
+  };
+}
+
+function testingMethods({ run }: Runner, ops: Operations["testing"], tasks: Operations["tasks"]): TestStore {
+  return {
+    list: (filter, limit, after) => run(() => tasks.list(filter, limit, after)),
+    place: (task) => run(() => ops.place(task)),
   };
 }

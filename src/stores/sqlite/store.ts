@@ -150,8 +150,10 @@ function sqliteStore(
   });
   const ops = operationsOf(texts);
   let db: SqliteDrizzle | undefined;
+  const methods = methodsOver(runner, ops);
   const store: FullStore = {
-    ...methodsOver(runner, ops),
+    ...methods,
+    testing: { ...methods.testing, list: (...asked) => connection.run(ops.tasks.list(...asked)) },
     synchronous: true,
     cyclesMayOverlap: () => false,
     within: (tx) => inTransaction(ops, tx, clock),
