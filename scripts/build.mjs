@@ -32,6 +32,7 @@ const requiredEntries = [
   "src/features/drain/redis-stream",
   "src/features/manager/index",
   "src/features/agent",
+  "src/features/testing/index",
 ];
 /** @type {string[]} */
 const missing = [];

@@ -63,8 +63,10 @@ export async function openQueue(...given: [target?: QueueTarget, options?: Queue
 
 /**
  * Opens a queue whose time is the test's: what is due, how old a heartbeat is and all that follows from it are judged by
- * `clock`, in SQL too. Not for production: a server's own clock is one for all of its clients.
+ * `clock`, in SQL too. Not for production: a server's own clock is one for all of its clients. Apps use `testQueue` of
+ * `dbq-ts/testing`.
  * @throws as `openQueue`
+ * @internal
  */
 export async function openQueueAt(clock: Clock, target: QueueTarget, options?: QueueOptions): Promise<Queue> {
   return await openWith(target, { ...readQueueOptions(options), clock });

@@ -6,4 +6,6 @@ export * from "../src/features/drain/bullmq.ts";
 export * from "../src/features/drain/index.ts";
 export * from "../src/features/drain/redis-stream.ts";
 export * from "../src/features/manager/index.ts";
+export * from "../src/features/testing/index.ts";
+export * from "../src/features/testing/vitest.ts";
 export * from "../src/index.ts";

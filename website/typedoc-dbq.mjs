@@ -12,6 +12,7 @@ const categories = [
   [/^src\/worker\/liveness\.ts|^src\/store\.ts|^src\/features\/inspect\//, "Health"],
   [/^src\/worker\//, "Workers"],
   [/^src\/entries\/otel\//, "dbq-ts/otel"],
+  [/^src\/features\/testing\//, "dbq-ts/testing"],
   [/^src\/features\/drain\//, "dbq-ts/drain"],
   [/^src\/features\/manager\/agent\//, "dbq-ts/agent"],
   [/^src\/features\/dashboard\//, "dbq-ts/dashboard"],

@@ -63,7 +63,7 @@ test("the package holds the build and the documents, and nothing else", () => {
     /^examples\/.*\.(ts|mjs|md|json|py)$/,
     /^docs\/.*\.(md|svg|png|webp|json)$/,
     /^dist\/src\/.*\.(js|d\.ts)$/,
-    /^dist\/require\/src\/((entries\/\w+\/)?index\.cjs|features\/drain\/[\w-]+\.cjs|features\/dashboard\/index\.cjs|features\/manager\/index\.cjs|features\/agent\.cjs|.*\.d\.cts)$/,
+    /^dist\/require\/src\/((entries\/\w+\/)?index\.cjs|features\/drain\/[\w-]+\.cjs|features\/dashboard\/index\.cjs|features\/manager\/index\.cjs|features\/agent\.cjs|features\/testing\/index\.cjs|.*\.d\.cts)$/,
     /^dist\/drizzle\/\w+\.(js|cjs|d\.ts|d\.cts)$/,
   ];
   expect(files.filter((file) => !known.some((pattern) => pattern.test(file)))).toEqual([]);

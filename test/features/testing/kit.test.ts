@@ -1,0 +1,4 @@
+/** The test kit on SQLite. */
+import { kitTests } from "./kit.ts";
+
+kitTests(async () => ":memory:");
