@@ -59,8 +59,17 @@ describe(page.path, () => {
 /** Jest is not installed here. What the page uses of it, over node:test. */
 const globalsOfJest = `
 const { afterEach, beforeEach, test } = require("node:test");
-const { deepStrictEqual } = require("node:assert");
-Object.assign(globalThis, { afterEach, beforeEach, test, expect: (got) => ({ toEqual: (wanted) => deepStrictEqual(got, wanted) }) });
+const { deepStrictEqual, ok } = require("node:assert");
+const matchers = { toEqual: (got, wanted) => (deepStrictEqual(got, wanted), { pass: true }) };
+const expect = (got) =>
+  new Proxy(matchers, {
+    get: (_, name) => (...wanted) => {
+      const { pass, message } = matchers[name].call({}, got, ...wanted);
+      ok(pass, pass ? undefined : message());
+    },
+  });
+expect.extend = (more) => Object.assign(matchers, more);
+Object.assign(globalThis, { afterEach, beforeEach, test, expect });
 `;
 
 describe(testingPage.path, () => {
