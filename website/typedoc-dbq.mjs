@@ -7,7 +7,7 @@ import { MarkdownPageEvent } from "typedoc-plugin-markdown";
 /** The first pattern that fits the file of a declaration, and its name, decides. */
 const categories = [
   [/options\.ts#(WorkerOptions|StopOptions)$/, "Workers"],
-  [/^src\/(base\/tasks\/|task\.ts)|durations\.ts/, "Tasks"],
+  [/^src\/(base\/(tasks|validation)\/|task\.ts)|durations\.ts/, "Tasks"],
   [/^src\/(queue\/|open\.ts|base\/options\/)/, "Queues"],
   [/^src\/worker\/liveness\.ts|^src\/store\.ts|^src\/features\/inspect\//, "Health"],
   [/^src\/worker\//, "Workers"],

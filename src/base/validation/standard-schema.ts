@@ -11,6 +11,7 @@ export interface StandardSchema<Input = unknown, Output = Input> {
     readonly version: 1;
     /** The name of the library. */
     readonly vendor: string;
+    /** Judges any value. May be asynchronous. */
     readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
     /** Only in types: nothing is there at run time. */
     readonly types?: { readonly input: Input; readonly output: Output } | undefined;
