@@ -1,16 +1,20 @@
-/** What `queue.listCauses()` tells, and what `queue.setCauseThresholds()` takes. Types only: a feature finds it out. */
+/** What `queue.listCauses()` tells, and what `queue.setCauseThresholds()` takes. A feature finds it out. */
 import type { Duration } from "../base/options/durations.ts";
 
+/** How bad each kind of cause is. */
+export const causeSeverities = {
+  database: "warning",
+  frozen: "critical",
+  unserved: "critical",
+  failing: "critical",
+  hung: "warning",
+  piling: "warning",
+  limited: "warning",
+  paused: "warning",
+} as const;
+
 /** What may be wrong. */
-export type CauseKind =
-  | "database"
-  | "frozen"
-  | "unserved"
-  | "failing"
-  | "hung"
-  | "piling"
-  | "limited"
-  | "paused";
+export type CauseKind = keyof typeof causeSeverities;
 
 /** An action of the dashboard, with its fields. */
 export interface CauseAction {

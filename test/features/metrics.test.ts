@@ -31,6 +31,7 @@ test("metricsText has the tasks of each queue, the age of the oldest pending, an
   expect(found.get('dbq_tasks{queue="default",status="failed"}')).toBe(1);
   expect(found.get('dbq_tasks{queue="a \\"quoted\\"\\\\ \\n one",status="pending"}')).toBe(1);
   expect(found.get('dbq_oldest_pending_seconds{queue="default"}')).toBe(0);
+  expect(found.get('dbq_causes{kind="unserved",severity="critical"}')).toBe(0);
   const ofFn = `queue="default",func="${fn.taskName}",outcome="completed"`;
   expect(found.get(`dbq_task_duration_seconds_count{${ofFn}}`)).toBe(2);
   expect(found.get(`dbq_task_duration_seconds_bucket{${ofFn},le="+Inf"}`)).toBe(2);

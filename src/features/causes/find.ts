@@ -1,6 +1,12 @@
 /** Finds what is wrong in the facts of one look. Each kind of cause is one function of the facts. */
 import { roughSpan } from "../../base/text/durations.ts";
-import type { Cause, CauseAction, CauseKind, ReadCauseThresholds } from "../../queue/causes.ts";
+import {
+  type Cause,
+  type CauseAction,
+  type CauseKind,
+  causeSeverities,
+  type ReadCauseThresholds,
+} from "../../queue/causes.ts";
 import type { Health } from "../../queue/health.ts";
 import type { LimitInfo } from "../../queue/limits.ts";
 import type { FunctionStats } from "../../queue/stats.ts";
@@ -28,9 +34,12 @@ export interface Facts {
 /** Attempts of a function from which it is known how long one usually takes. */
 const enoughAttempts = 20;
 
+/** How bad it is follows from its kind. */
+type Found = Omit<Cause, "severity">;
+
 export function causesIn(facts: Facts): Cause[] {
   const found = [database, frozen, unserved, failing, hung, piling, held].flatMap((kind) => kind(facts));
-  return found.sort(worstFirst);
+  return found.map((cause) => ({ ...cause, severity: causeSeverities[cause.kind] })).sort(worstFirst);
 }
 
 /** Critical ones first; of the same severity those that hold up more tasks, then the older ones. */
@@ -54,7 +63,7 @@ const quoted = (name: string): string =>
 
 // ---- the database ------------------------------------------------------------------------------
 
-function database({ database: facts, now }: Facts): Cause[] {
+function database({ database: facts, now }: Facts): Found[] {
   return facts.flatMap(({ name, warning }) =>
     warning === undefined
       ? []
@@ -62,7 +71,6 @@ function database({ database: facts, now }: Facts): Cause[] {
           {
             key: keyOf("database", name),
             kind: "database",
-            severity: "warning",
             since: new Date(now),
             why: `${name}: ${warning}`,
             fix: { command: "dbq doctor", action: null },
@@ -73,7 +81,7 @@ function database({ database: facts, now }: Facts): Cause[] {
 
 // ---- workers -----------------------------------------------------------------------------------
 
-function frozen({ health, thresholds }: Facts): Cause[] {
+function frozen({ health, thresholds }: Facts): Found[] {
   const silent = health.workers.filter(
     ({ liveness, heartbeatAge, lease }) =>
       liveness !== "dead" && heartbeatAge > thresholds.frozenShare * lease,
@@ -81,7 +89,6 @@ function frozen({ health, thresholds }: Facts): Cause[] {
   return silent.map(({ id, host, heartbeatAt, heartbeatAge, lease }) => ({
     key: keyOf("frozen", id),
     kind: "frozen",
-    severity: "critical",
     since: new Date(heartbeatAt),
     workerId: id,
     why: `worker ${id} on ${host} has sent no heartbeat for ${roughSpan(heartbeatAge)}: its tasks are rescued after ${roughSpan(lease)} without one`,
@@ -89,7 +96,7 @@ function frozen({ health, thresholds }: Facts): Cause[] {
   }));
 }
 
-function unserved({ health, thresholds, now }: Facts): Cause[] {
+function unserved({ health, thresholds, now }: Facts): Found[] {
   return health.unservedFunctions.flatMap(({ func, queueName, tasks, pendingFor, reason }) =>
     pendingFor === null || pendingFor < thresholds.unservedAfter
       ? []
@@ -97,7 +104,6 @@ function unserved({ health, thresholds, now }: Facts): Cause[] {
           {
             key: keyOf("unserved", queueName, func),
             kind: "unserved",
-            severity: "critical",
             since: new Date(now - pendingFor),
             queueName,
             func,
@@ -112,7 +118,7 @@ function unserved({ health, thresholds, now }: Facts): Cause[] {
 
 // ---- functions ---------------------------------------------------------------------------------
 
-function failing({ recent, thresholds, now }: Facts): Cause[] {
+function failing({ recent, thresholds, now }: Facts): Found[] {
   const byFunc = new Map<string, { count: number; failed: number }>();
   for (const { func, count, failed } of recent) {
     const sum = byFunc.get(func) ?? { count: 0, failed: 0 };
@@ -124,7 +130,6 @@ function failing({ recent, thresholds, now }: Facts): Cause[] {
     .map(([func, { count, failed }]) => ({
       key: keyOf("failing", func),
       kind: "failing",
-      severity: "critical",
       since: new Date(now - failingWithin),
       func,
       why: `${failed} of the last ${count} attempts of ${func} have failed, within ${roughSpan(failingWithin)}`,
@@ -135,9 +140,9 @@ function failing({ recent, thresholds, now }: Facts): Cause[] {
     }));
 }
 
-function hung({ running, usual, thresholds, now }: Facts): Cause[] {
+function hung({ running, usual, thresholds, now }: Facts): Found[] {
   const { hungAfter, hungFactor } = thresholds;
-  return running.flatMap(({ taskId, func, queueName, age, timeout }): Cause[] => {
+  return running.flatMap(({ taskId, func, queueName, age, timeout }): Found[] => {
     const stats = usual.find((each) => each.func === func && each.queueName === queueName);
     const usually = (stats?.count ?? 0) < enoughAttempts ? null : (stats?.run.p95 ?? null);
     const isLate = timeout !== null && age > timeout + hungAfter;
@@ -150,7 +155,6 @@ function hung({ running, usual, thresholds, now }: Facts): Cause[] {
       {
         key: keyOf("hung", String(taskId)),
         kind: "hung",
-        severity: "warning",
         since: new Date(now - age),
         queueName,
         func,
@@ -167,11 +171,10 @@ function hung({ running, usual, thresholds, now }: Facts): Cause[] {
 
 // ---- schedules, limits, pauses -----------------------------------------------------------------
 
-function piling({ piles, now }: Facts): Cause[] {
+function piling({ piles, now }: Facts): Found[] {
   return piles.map(({ schedule, unfinished, oldestAge }) => ({
     key: keyOf("piling", schedule),
     kind: "piling",
-    severity: "warning",
     since: new Date(now - oldestAge),
     schedule,
     tasks: unfinished,
@@ -185,7 +188,7 @@ function piling({ piles, now }: Facts): Cause[] {
 }
 
 /** Limits and pauses that tasks have waited for too long. One that is paused is not also limited. */
-function held(facts: Facts): Cause[] {
+function held(facts: Facts): Found[] {
   return facts.limits.flatMap((limit) => {
     const oldestAge = oldestOf(limit, facts);
     if (limit.pausedAt !== null) return paused(limit, limit.pausedAt, oldestAge, facts);
@@ -208,7 +211,7 @@ function paused(
   pausedAt: Date,
   oldestAge: number,
   { thresholds, now }: Facts,
-): Cause[] {
+): Found[] {
   const waited = Math.min(oldestAge, now - pausedAt.getTime());
   if (!waiting || waited < thresholds.pausedAfter) return [];
   const { subject, said, options, action } = about(target);
@@ -216,7 +219,6 @@ function paused(
     {
       key: keyOf("paused", ...Object.values(subject)),
       kind: "paused",
-      severity: "warning",
       since: pausedAt,
       ...subject,
       tasks: waiting,
@@ -234,7 +236,7 @@ function limited(
   { target, concurrency, running, waiting, putOff, nextFreeAt, rate }: LimitInfo,
   oldestAge: number,
   { thresholds, now }: Facts,
-): Cause[] {
+): Found[] {
   const isUsedUp = nextFreeAt !== null || (concurrency !== null && running >= concurrency);
   const tasks = (waiting ?? 0) + (putOff ?? 0);
   // What waits behind a rate starts at its pace: the last one after all others.
@@ -247,7 +249,6 @@ function limited(
     {
       key: keyOf("limited", ...Object.values(subject)),
       kind: "limited",
-      severity: "warning",
       since: new Date(now - oldestAge),
       ...subject,
       tasks,

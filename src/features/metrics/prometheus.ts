@@ -3,6 +3,7 @@ import type { Registry } from "prom-client";
 import { importPackage, isMissingPackage } from "../../base/runtime/packages.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import { boundOf, Histogram, timeOf } from "../../base/values/histogram.ts";
+import { type Cause, causeSeverities } from "../../queue/causes.ts";
 import type { HealthOfQueue } from "../../queue/health.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
@@ -17,7 +18,8 @@ const statuses = ["pending", "scheduled", "running", "failed"] as const;
 
 /**
  * The metrics of a queue as text, for a scrape of Prometheus: `dbq_tasks`, `dbq_oldest_pending_seconds`, `dbq_tasks_put_off`,
- * `dbq_oldest_put_off_seconds`, `dbq_task_duration_seconds` and `dbq_task_wait_seconds`. Takes as long as `queue.health()` does.
+ * `dbq_oldest_put_off_seconds`, `dbq_causes`, `dbq_task_duration_seconds` and `dbq_task_wait_seconds`. Takes as long as `queue.health()`
+ * and `queue.listCauses()` do.
  * @throws TypeError when the package prom-client is not installed; DatabaseError
  */
 export async function metricsText(queue: Queue): Promise<string> {
@@ -26,6 +28,7 @@ export async function metricsText(queue: Queue): Promise<string> {
   const { queues } = await queue.health();
   const registry = new client.Registry();
   addGauges(client, registry, queues);
+  addCauses(client, registry, await queue.listCauses());
   const rows = await store.stats.totals();
   addHistogram(registry, {
     name: "dbq_task_duration_seconds",
@@ -86,6 +89,18 @@ function addGauges({ Gauge }: PromClient, registry: Registry, queues: readonly H
     putOff.set({ queue: health.name }, health.putOff);
     longest.set({ queue: health.name }, secondsSince(health.putOffSince));
   }
+}
+
+/** Each kind has a sample, also while nothing of it is wrong: an alert ends by it. */
+function addCauses({ Gauge }: PromClient, registry: Registry, causes: readonly Cause[]): void {
+  const gauge = new Gauge({
+    name: "dbq_causes",
+    help: "What is wrong now, by the kind of cause: dbq causes names each.",
+    labelNames: ["kind", "severity"],
+    registers: [registry],
+  });
+  for (const [kind, severity] of Object.entries(causeSeverities))
+    gauge.set({ kind, severity }, causes.filter((cause) => cause.kind === kind).length);
 }
 
 /** 0 where the database's clock is ahead. */

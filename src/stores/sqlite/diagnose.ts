@@ -52,8 +52,10 @@ export function diagnoseSqlite(
       journal === "delete",
       "readers and writers block each other: pragma journal_mode = wal",
     ),
-    fact("synchronous", synchronous, !isDurable, "a power cut can undo the last commits"),
   ];
+  // Each connection has its own setting: that of one that only reads says nothing about those that write.
+  if (!client.readonly)
+    facts.push(fact("synchronous", synchronous, !isDurable, "a power cut can undo the last commits"));
   return path === undefined ? facts : [...facts, ...fileFacts(path), ...logFacts(path, locks)];
 }
 

@@ -2,23 +2,35 @@ import type { Command } from "commander";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { block, json } from "../output.ts";
 
+interface MetricsOptions extends CommonOptions {
+  rules?: true;
+}
+
 const examples = `
 Examples:
   $ dbq metrics
-  $ dbq metrics > /var/lib/node_exporter/dbq.prom     for its textfile collector`;
+  $ dbq metrics > /var/lib/node_exporter/dbq.prom     for its textfile collector
+  $ dbq metrics --rules > /etc/prometheus/dbq-rules.yml`;
 
 export function addMetrics(program: Command): void {
   program
     .command("metrics")
     .summary("print metrics for Prometheus")
     .description("Print the metrics of the queues in Prometheus' text format. Needs the package prom-client.")
+    .option("--rules", "print alerting rules for the causes instead; reads no database")
     .addHelpText("after", examples)
-    .action(async (_: unknown, self: Command) => await metrics(self.optsWithGlobals<CommonOptions>()));
+    .action(async (_: unknown, self: Command) => await metrics(self.optsWithGlobals<MetricsOptions>()));
 }
 
-async function metrics(options: CommonOptions): Promise<void> {
+async function metrics(options: MetricsOptions): Promise<void> {
+  const { alertRules, metricsText } = await import("../../../index.ts");
+  if (options.rules) {
+    const rules = alertRules();
+    if (options.json) json({ rules });
+    else block(rules.trimEnd(), "");
+    return;
+  }
   await withExistingQueue(options, async (queue) => {
-    const { metricsText } = await import("../../../index.ts");
     const text = await metricsText(queue);
     if (options.json) json({ metrics: text });
     else block(text.trimEnd(), "");
