@@ -19,6 +19,7 @@ import { runningFaults } from "./running.ts";
 import { scheduleFaults } from "./schedules.ts";
 import { serverFaults } from "./servers.ts";
 import { statsFaults } from "./stats.ts";
+import { testingFaults } from "./testing.ts";
 import { uniquenessFaults } from "./uniqueness.ts";
 import { upkeepFaults } from "./upkeep.ts";
 import { validationFaults } from "./validation.ts";
@@ -51,4 +52,5 @@ export const mutants: readonly Mutant[] = [
   ...causeFaults,
   ...hookFaults,
   ...validationFaults,
+  ...testingFaults,
 ];
