@@ -8,7 +8,8 @@ import { promoteBatch } from "../../worker/promotion.ts";
 /** Milliseconds until the look after one that could do nothing about what is due: its row is locked or refuses the change. */
 const leastWait = 1;
 
-const soonest = (waits: readonly (number | undefined)[]): number | undefined => {
+/** The shortest of these waits; undefined: there is none. */
+export const soonest = (waits: readonly (number | undefined)[]): number | undefined => {
   const known = waits.filter((wait) => wait !== undefined);
   return known.length === 0 ? undefined : Math.max(leastWait, Math.min(...known));
 };

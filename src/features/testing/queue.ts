@@ -17,7 +17,7 @@ import type { MaybePromise } from "../../store.ts";
 import type { Task, TaskRecord } from "../../task.ts";
 import { openJobs } from "../../worker/feature.ts";
 import type { Job } from "../../worker/periodic-job.ts";
-import { rescueExpired, settleDue } from "./due.ts";
+import { rescueExpired, settleDue, soonest } from "./due.ts";
 import {
   type AdvanceOptions,
   type DrainOptions,
@@ -185,9 +185,8 @@ class Kit {
     for (const runner of this.#runners.keys()) await runner.overdue();
     const waits = [await rescueExpired(this.#queue), await settleDue(this.#queue, jobs)];
     for (const { nextDeadline } of this.#runners.keys())
-      if (nextDeadline !== undefined) waits.push(nextDeadline - this.#clock.now());
-    const known = waits.filter((wait) => wait !== undefined);
-    return known.length === 0 ? undefined : Math.max(1, Math.min(...known));
+      waits.push(nextDeadline && nextDeadline - this.#clock.now());
+    return soonest(waits.filter((wait) => wait !== undefined && wait > 0));
   }
 
   // ---- all tasks -----------------------------------------------------------------------------
