@@ -17,7 +17,7 @@ export const testingFaults: readonly Mutant[] = [
     why: "A drain of one attempt runs all that is pending.",
     in: "TestRunner.#settleAndClaim",
     find: "claim.limit = Math.min(claim.limit, this.#left)",
-    replace: "",
+    replace: "void claim",
     caughtBy: kit("a drain begins no more attempts than `max`"),
   },
   {
