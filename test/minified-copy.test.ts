@@ -43,6 +43,8 @@ const errorsOf = (dbq: Dbq): Record<string, Error> => ({
   DatabaseMovedError: new dbq.DatabaseMovedError("x"),
   DbqError: new dbq.DbqError("DBQ_CLOSED", "x"),
   DuplicateTaskError: new dbq.DuplicateTaskError("x", 7),
+  InvalidArgumentsError: new dbq.InvalidArgumentsError("x", []),
+  InvalidResultError: new dbq.InvalidResultError("x", []),
   LogMovedError: new dbq.LogMovedError("x", undefined),
   LostGenerationError: new dbq.LostGenerationError(7, 1),
   NotInTaskError: new dbq.NotInTaskError(),
