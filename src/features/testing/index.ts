@@ -13,9 +13,10 @@ export {
   type EnqueuedOptions,
   type MatcherResult,
   matchers,
+  type OnServer,
 } from "./matchers.ts";
-export type { AdvanceOptions, DrainOptions, KitOptions, RunOptions } from "./options.ts";
-export type { DrainReport, ReadNow, TestMethods, TestQueue } from "./queue.ts";
+export type { AdvanceOptions, KitOptions, RunOptions, TestDrainOptions } from "./options.ts";
+export type { ReadNow, TestDrainReport, TestMethods, TestQueue } from "./queue.ts";
 
 /** Options of `testQueue`. */
 export interface TestQueueOptions<Target extends QueueTarget = ":memory:"> extends KitOptions {

@@ -30,7 +30,14 @@ export interface EnqueuedOptions {
 /** What a matcher of vitest or Jest returns. */
 export interface MatcherResult {
   pass: boolean;
+  /** What to print when the assertion fails. */
   message(): string;
+}
+
+/** A test queue on a server: an assertion about it is a promise. */
+export interface OnServer {
+  /** As of `TestMethods`. */
+  enqueued(): Promise<unknown>;
 }
 
 type Equals = (actual: unknown, expected: unknown) => boolean;
@@ -181,12 +188,12 @@ function enqueuedIn(queue: unknown): MaybePromise<Task[]> {
 export const matchers = {
   /** The queue has a task of this function, with these arguments, as `EnqueuedOptions` say. */
   toHaveEnqueued(
-    this: { equals?: Equals } | undefined,
+    this: { equals?(actual: unknown, expected: unknown): boolean } | undefined,
     queue: unknown,
     fn: Enqueueable | string,
     args?: unknown,
     options?: EnqueuedOptions,
-  ): MaybePromise<MatcherResult> {
+  ): MatcherResult | Promise<MatcherResult> {
     const equal: Equals = this?.equals
       ? (actual, expected) => this.equals?.(actual, expected) === true
       : equals;
@@ -200,15 +207,16 @@ export const matchers = {
  * @returns a promise on a server, which has to be awaited; on SQLite nothing
  * @throws AssertionError that shows the tasks that are nearest; TypeError
  */
-export function assertEnqueued(
-  queue: object,
+export function assertEnqueued<Q extends object>(
+  queue: Q,
   fn: Enqueueable | string,
   args?: readonly unknown[],
   options?: EnqueuedOptions,
-): MaybePromise<void> {
+): Q extends OnServer ? Promise<void> : void {
   const expected = readExpected(fn, args, options);
-  return mapMaybe(enqueuedIn(queue), (tasks) => {
+  const asserted = mapMaybe(enqueuedIn(queue), (tasks) => {
     const { pass, message } = judge(tasks, expected, equals);
     if (!pass) throw new AssertionError({ message: message(), stackStartFn: assertEnqueued });
   });
+  return asserted as ReturnType<typeof assertEnqueued<Q>>;
 }

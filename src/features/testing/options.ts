@@ -39,7 +39,7 @@ function readBackoff(value: unknown, name: string): (retryCount: number, error: 
 }
 
 /** Options of `q.drain`. */
-export interface DrainOptions {
+export interface TestDrainOptions {
   /**
    * The most attempts that it begins. What is left then stays pending.
    * @default 10_000, after which `drain` rejects: a task may enqueue itself again and again
@@ -74,8 +74,8 @@ export interface AdvanceOptions {
 export const readAdvanceOptions = (given: unknown): Partial<AdvanceOptions> =>
   readOptions<AdvanceOptions>(given, "advance", { drain: boolean });
 
-export const readDrainOptions = (given: unknown): Partial<DrainOptions> =>
-  readOptions<DrainOptions>(given, "drain", {
+export const readDrainOptions = (given: unknown): Partial<TestDrainOptions> =>
+  readOptions<TestDrainOptions>(given, "drain", {
     max: integer(1),
     rethrow: boolean,
     concurrency: integer(1, 100_000),

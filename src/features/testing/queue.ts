@@ -20,18 +20,18 @@ import type { Job } from "../../worker/periodic-job.ts";
 import { rescueExpired, settleDue, soonest } from "./due.ts";
 import {
   type AdvanceOptions,
-  type DrainOptions,
   type ReadKitOptions,
   type RunOptions,
   readAdvanceOptions,
   readDrainOptions,
   readRunOptions,
   readStep,
+  type TestDrainOptions,
 } from "./options.ts";
 import { type RunnerOptions, TestRunner } from "./runner.ts";
 
 /** What `q.drain` has done, and what it has left. */
-export interface DrainReport {
+export interface TestDrainReport {
   /** Tasks that have completed. */
   completed: number;
   /** Tasks that have failed for good. */
@@ -70,7 +70,7 @@ export interface TestMethods<Db = unknown> {
    * @throws TypeError for a wrong option; DatabaseError; Error after 10,000 attempts without a `max`; with `rethrow: true`, the error
    * of the first attempt that failed
    */
-  drain(options?: DrainOptions): Promise<DrainReport>;
+  drain(options?: TestDrainOptions): Promise<TestDrainReport>;
 
   /**
    * Enqueues a task and runs one attempt of it at once, whatever its delay says. Returns the task as the attempt has left it.
@@ -191,7 +191,7 @@ class Kit {
 
   // ---- all tasks -----------------------------------------------------------------------------
 
-  async drain(given: unknown): Promise<DrainReport> {
+  async drain(given: unknown): Promise<TestDrainReport> {
     const { max = mostAttempts, rethrow = false, concurrency = 10, ...rest } = readDrainOptions(given);
     const runner = this.#runner({ ...rest, max, concurrency, stopAtFailure: rethrow });
     await this.#running(runner, async () => {
@@ -216,7 +216,7 @@ class Kit {
     return [...new Set(counts.map(({ queueName }) => queueName))];
   }
 
-  async #reportOf({ ended }: TestRunner): Promise<DrainReport> {
+  async #reportOf({ ended }: TestRunner): Promise<TestDrainReport> {
     const counts = await this.#internals.store.count({ status: ["scheduled", "pending"] });
     const left = (status: string) =>
       counts.reduce((sum, each) => sum + (each.status === status ? each.count : 0), 0);

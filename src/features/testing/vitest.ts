@@ -3,7 +3,7 @@
 import "vitest";
 import { expect } from "vitest";
 import type { Enqueueable } from "../../base/tasks/enqueueable.ts";
-import { type EnqueuedOptions, matchers } from "./matchers.ts";
+import { type EnqueuedOptions, matchers, type OnServer } from "./matchers.ts";
 
 expect.extend(matchers);
 
@@ -17,7 +17,7 @@ export interface TestQueueMatchers<T = unknown> {
     fn: Enqueueable | string,
     args?: readonly unknown[],
     options?: EnqueuedOptions,
-  ): T extends { enqueued(): Promise<unknown> } ? Promise<void> : void;
+  ): T extends OnServer ? Promise<void> : void;
 }
 
 declare module "vitest" {
