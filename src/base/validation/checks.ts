@@ -1,10 +1,11 @@
 /** What a task's schemas check: the arguments of its function, and what it returns. */
 import { InvalidArgumentsError, InvalidResultError } from "../../errors.ts";
 import type { MaybePromise } from "../../store.ts";
+import { show } from "../options/durations.ts";
 import { wrong } from "../options/validators.ts";
 import { pathStep } from "../values/codec.ts";
 import type { ValidationIssue } from "./issue.ts";
-import type { SchemaIssue, SchemaResult, StandardSchema } from "./standard-schema.ts";
+import type { SchemaIssue, StandardSchema } from "./standard-schema.ts";
 
 /** The checks of a task. Both give what the schema has made of the value, and are as synchronous as the schema is. */
 export interface Checks {
@@ -49,17 +50,18 @@ export function asyncSchema(what: string, checking: Promise<unknown>): TypeError
 
 function onlyArgument(func: string, schema: StandardSchema): Checks["args"] {
   const refuse = refusalOf(func, "input");
+  const name = `task "${func}": the schema input`;
   return ([value, ...others]) => {
     if (others.length > 0)
       throw refuse([{ message: `expected one argument, got ${others.length + 1}`, path: [] }]);
-    return validate(schema, value, refuse, (output) => [output]);
+    return validate({ schema, name, refuse }, value, (output) => [output]);
   };
 }
 
 function allArguments(func: string, schema: StandardSchema): Checks["args"] {
   const refuse = refusalOf(func, "args");
   return (given) =>
-    validate(schema, given, refuse, (output) => {
+    validate({ schema, name: `task "${func}": the schema args`, refuse }, given, (output) => {
       if (Array.isArray(output)) return output;
       throw wrong(`task "${func}": what the schema args makes`, "an array of all arguments", output);
     });
@@ -68,36 +70,60 @@ function allArguments(func: string, schema: StandardSchema): Checks["args"] {
 function resultOf(func: string, schema: StandardSchema): Checks["result"] {
   const refuse = (issues: readonly ValidationIssue[]) =>
     new InvalidResultError(`task "${func}": the result is invalid: ${inWords(issues, "result")}`, issues);
-  return (value) => validate(schema, value, refuse, (output) => output);
+  const name = `task "${func}": the schema output`;
+  return (value) => validate({ schema, name, refuse }, value, (output) => output);
 }
 
 const refusalOf = (func: string, root: string) => (issues: readonly ValidationIssue[]) =>
   new InvalidArgumentsError(`task "${func}": the arguments are invalid: ${inWords(issues, root)}`, issues);
 
-/** @throws what `refuse` makes of the issues; whatever the schema throws */
-function validate<T>(
-  schema: StandardSchema,
-  value: unknown,
-  refuse: (issues: readonly ValidationIssue[]) => Error,
-  use: (output: unknown) => T,
-): MaybePromise<T> {
-  const judge = (result: SchemaResult<unknown>): T => {
-    if (result.issues) throw refuse(result.issues.map(toIssue));
-    return use(result.value);
-  };
-  const found = schema["~standard"].validate(value);
-  // By `then`, since a library may have a promise of its own.
-  return "then" in found ? Promise.resolve(found).then(judge) : judge(found);
+interface Check {
+  schema: StandardSchema;
+  /** Such as `task "pay": the schema input`. */
+  name: string;
+  refuse: (issues: readonly ValidationIssue[]) => Error;
 }
 
-function toIssue({ message, path = [] }: SchemaIssue): ValidationIssue {
-  // A library may have a class of its own for paths, whose `map` is another.
-  const keys = Array.from(path, (step) => (typeof step === "object" ? step.key : step));
-  return {
-    message: String(message),
-    path: keys.map((key) => (typeof key === "number" ? key : String(key))),
+/** @throws what `refuse` makes of the issues; whatever the schema throws; TypeError for an answer that no schema gives */
+function validate<T>(
+  { schema, name, refuse }: Check,
+  value: unknown,
+  use: (output: unknown) => T,
+): MaybePromise<T> {
+  const judge = (result: unknown): T => {
+    if (!isObject(result))
+      throw wrong(name, "an answer { value } or { issues }, or a promise of one", result);
+    const { issues, value: output } = result as { issues?: unknown; value?: unknown };
+    // Some libraries say null where others say undefined.
+    if (issues === undefined || issues === null) return use(output);
+    if (!Array.isArray(issues)) throw wrong(`${name}: issues`, "an array", issues);
+    throw refuse(issues.map(toIssue));
   };
+  const found: unknown = schema["~standard"].validate(value);
+  // By `then`, since a library may have a promise of its own.
+  const isPromise = isObject(found) && typeof (found as { then?: unknown }).then === "function";
+  return isPromise ? Promise.resolve(found).then(judge) : judge(found);
 }
+
+const isObject = (value: unknown): value is object =>
+  (typeof value === "object" && value !== null) || typeof value === "function";
+
+/** A schema's own mistake in an issue must not hide what the issue says: the value is invalid in any case. */
+function toIssue(issue: unknown): ValidationIssue {
+  const { message, path } = (isObject(issue) ? issue : { message: issue }) as Partial<SchemaIssue>;
+  // A library may have a class of its own for paths, whose `map` is another.
+  const steps = isObject(path) && Symbol.iterator in path ? Array.from<unknown>(path) : [];
+  return { message: message === undefined ? "no message" : textOf(message), path: steps.map(toKey) };
+}
+
+function toKey(step: unknown): string | number {
+  const key = isObject(step) && "key" in step ? step.key : step;
+  // JSON, which keeps the path, has no other numbers.
+  return typeof key === "number" && Number.isFinite(key) ? key : textOf(key);
+}
+
+/** `String` throws for an object without a `toString`. */
+const textOf = (value: unknown): string => (isObject(value) ? show(value) : String(value));
 
 /** How many issues a message names. */
 const mostNamed = 5;

@@ -121,3 +121,48 @@ test("what is no schema is refused when the task is defined", () => {
     message: 'task "pay": what the schema args makes: expected an array of all arguments, got 1',
   });
 });
+
+test.each([
+  ["nothing", undefined],
+  ["null", null],
+  ["a text", "fine"],
+  ["a promise of nothing", Promise.resolve(undefined)],
+  ["issues that are no array", { issues: "too short" }],
+])(
+  "an answer of a schema that is %s is a TypeError that names the task and the schema",
+  async (_, answer) => {
+    const { result } = checks(
+      "output",
+      schemaOf(() => answer as never),
+    );
+    const error = await Promise.resolve()
+      .then(() => result?.(1))
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(TypeError);
+    expect((error as TypeError).message).toMatch(/^task "pay": the schema output(: issues)?: expected an a/);
+  },
+);
+
+test.each([
+  ["null", null, { message: "null", path: [] }],
+  ["a text", "too short", { message: "too short", path: [] }],
+  ["without a message", {}, { message: "no message", path: [] }],
+  ["with null as its path", { message: "bad", path: null }, { message: "bad", path: [] }],
+  ["with null in its path", { message: "bad", path: ["a", null] }, { message: "bad", path: ["a", "null"] }],
+  [
+    "with a number that JSON lacks",
+    { message: "bad", path: [Number.NaN] },
+    { message: "bad", path: ["NaN"] },
+  ],
+  [
+    "with objects that are no text",
+    { message: Object.create(null), path: [Object.create(null)] },
+    { message: expect.stringContaining("object"), path: [expect.stringContaining("object")] },
+  ],
+])("an issue that is %s still refuses the value", (_, issue, expected) => {
+  const { args } = checks(
+    "input",
+    schemaOf(() => ({ issues: [issue] }) as never),
+  );
+  expect((thrownBy(() => args?.([1])) as InvalidArgumentsError).issues).toEqual([expected]);
+});
