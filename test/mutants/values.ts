@@ -233,8 +233,8 @@ export const valueFaults: readonly Mutant[] = [
     name: "many-tasks-change-without-asking",
     why: "`dbq retry`, `cancel` and `delete` change all tasks that match without --yes, where nobody can answer.",
     in: "isConfirmed",
-    find: "return false;",
-    replace: "return true;",
+    find: "if (asJson || !process.stdin.isTTY || !process.stderr.isTTY) return false;",
+    replace: "if (asJson || !process.stdin.isTTY || !process.stderr.isTTY) return true;",
     caughtBy: inCli(
       "bulk.full",
       "without --yes, and without a terminal to ask on, it says how many tasks match, changes none and exits with 2",

@@ -77,6 +77,11 @@ async function isConfirmed(question: string, { json: asJson }: CommonOptions): P
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } catch (error) {
+    // Ctrl-C or Ctrl-D instead of an answer.
+    if ((error as Error).name !== "AbortError") throw error;
+    process.stderr.write("\n");
+    return false;
   } finally {
     terminal.close();
   }

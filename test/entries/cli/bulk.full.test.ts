@@ -1,6 +1,6 @@
 /** `dbq retry`, `cancel` and `delete` on all tasks that match. */
 import { spawnSync } from "node:child_process";
-import { expect, test } from "vitest";
+import { expect, type TestContext, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
 import { folderWithQueue, program, start } from "./dbq.ts";
 import { dbq, dbqJson } from "./in-process.ts";
@@ -70,21 +70,44 @@ test.each([
   expect(await queue.countTasks()).toMatchObject({ pending: 5 });
 });
 
-test("on a terminal it asks, and acts after yes only", async (context) => {
+/** The queue of `filled`, and a command that cancels its three tasks on a terminal of its own. */
+async function onTerminal(context: TestContext) {
   if (spawnSync("script", ["--version"]).status !== 0)
     context.skip("the program `script`, which makes a terminal, is not installed");
   const { folder, queue } = await filled();
-  const answer = async (text: string) => {
+  /** Sends keys when the question is there, and resolves to what the terminal shows in the end. */
+  const answer = async (keys: string) => {
     const command = [...program, "cancel", "--func", "charge", "--db", "dbq.db"].join(" ");
     const terminal = start(folder, "script", ["-qec", command, "/dev/null"], {
       TERM: "xterm",
       NO_COLOR: "1",
     });
-    terminal.child.stdin?.write(text);
-    return (await terminal.ended).out;
+    let shown = "";
+    terminal.child.stdout?.on("data", (chunk: Buffer) => {
+      const asked = shown.includes("[y/N]");
+      shown += chunk.toString();
+      if (!asked && shown.includes("[y/N]")) terminal.child.stdin?.write(keys);
+    });
+    const { out, code } = await terminal.ended;
+    return { out, code };
   };
-  expect(await answer("n\n")).toContain("cancel 3 tasks (3 pending)? [y/N]");
+  return { queue, answer };
+}
+
+test("on a terminal it asks, and acts after yes only", async (context) => {
+  const { queue, answer } = await onTerminal(context);
+  expect((await answer("n\n")).out).toContain("cancel 3 tasks (3 pending)? [y/N]");
   expect(await queue.countTasks()).toMatchObject({ pending: 5 });
-  expect(await answer("y\n")).toContain("cancelled 3 tasks");
+  expect((await answer("y\n")).out).toContain("cancelled 3 tasks");
   expect(await queue.countTasks()).toMatchObject({ pending: 2, cancelled: 3 });
+});
+
+test("Ctrl-C and Ctrl-D at the question are a no", async (context) => {
+  const { queue, answer } = await onTerminal(context);
+  for (const keys of ["\x03", "\x04"]) {
+    const { out, code } = await answer(keys);
+    expect([code, out]).toEqual([2, expect.stringContaining("nothing was cancelled: add --yes to cancel")]);
+    expect(out).not.toContain("Abort");
+  }
+  expect(await queue.countTasks()).toMatchObject({ pending: 5 });
 });
