@@ -152,7 +152,10 @@ export class AwaitTimeoutError extends DbqError {
   readonly taskId: number;
 
   constructor(taskId: number, ms: number) {
-    super("DBQ_AWAIT_TIMEOUT", `task ${taskId} did not end within ${ms} ms`);
+    super(
+      "DBQ_AWAIT_TIMEOUT",
+      `task ${taskId} did not end within ${ms} ms (dbq show ${taskId} says what it waits for)`,
+    );
     this.taskId = taskId;
   }
 }

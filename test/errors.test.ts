@@ -23,7 +23,7 @@ const errors: Record<DbqErrorCode, [error: dbq.DbqError, name: string, says: str
   DBQ_AWAIT_TIMEOUT: [
     new dbq.AwaitTimeoutError(7, 250),
     "AwaitTimeoutError",
-    "task 7 did not end within 250 ms",
+    "task 7 did not end within 250 ms (dbq show 7 says what it waits for)",
   ],
   DBQ_TASK_NOT_FOUND: [new dbq.TaskNotFoundError(7), "TaskNotFoundError", "there is no task 7"],
   DBQ_SCHEDULE_NOT_FOUND: [
