@@ -55,7 +55,9 @@ const keyOf = (kind: CauseKind, ...subject: string[]): string =>
 
 const noFix = { command: null, action: null };
 
-const tasksText = (count: number): string => `${count} ${count === 1 ? "task" : "tasks"}`;
+/** @param isBound whether counting ended there */
+const tasksText = (count: number, isBound = count >= 10_000): string =>
+  `${count} ${count === 1 ? "task" : "tasks"}${isBound ? " or more" : ""}`;
 
 /** A name in a command for the shell. */
 const quoted = (name: string): string =>
@@ -96,7 +98,7 @@ function frozen({ health, thresholds }: Facts): Found[] {
   }));
 }
 
-function unserved({ health, thresholds, now }: Facts): Found[] {
+function unserved({ health, backlog, thresholds, now }: Facts): Found[] {
   return health.unservedFunctions.flatMap(({ func, queueName, tasks, pendingFor, reason }) =>
     pendingFor === null || pendingFor < thresholds.unservedAfter
       ? []
@@ -109,7 +111,10 @@ function unserved({ health, thresholds, now }: Facts): Found[] {
             func,
             tasks,
             oldestAge: pendingFor,
-            why: `${tasksText(tasks)} of ${func} in the queue ${queueName} wait for ${roughSpan(pendingFor)}: ${reason}`,
+            why: `${tasksText(
+              tasks,
+              backlog.some((one) => one.more && one.func === func && one.queueName === queueName),
+            )} of ${func} in the queue ${queueName} wait for ${roughSpan(pendingFor)}: ${reason}`,
             fix: noFix,
           },
         ],

@@ -1,7 +1,9 @@
 /** Causes: what is wrong with a queue now, worst first, and what repairs it. */
 import { systemClock } from "../../base/runtime/clock.ts";
+import { performance } from "../../base/runtime/timers.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
+import type { Diagnosis } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
 import { causesIn, type Facts } from "./find.ts";
 import { setThresholds, thresholdsOf } from "./thresholds.ts";
@@ -9,11 +11,15 @@ import { setThresholds, thresholdsOf } from "./thresholds.ts";
 /** Rows that are looked at: 10,000 in about 20 ms. */
 const most = { ofFunction: 10_000, pending: 40_000, running: 5_000, piled: 10_000 };
 
+/** Milliseconds that facts about the database stay known: they change slowly, and reading them takes longer than all else. */
+const databaseAge = 10_000;
+
 export function causes(queue: Queue): Feature {
   const { store } = internalsOf(queue);
+  const database = keptFor(databaseAge, () => queue.diagnose());
   return {
     methods: {
-      listCauses: async () => causesIn(await factsOf(queue)),
+      listCauses: async () => causesIn(await factsOf(queue, database)),
       causeThresholds: () => thresholdsOf(store.causes),
       setCauseThresholds: (changes) => setThresholds(store.causes, changes),
     },
@@ -21,14 +27,14 @@ export function causes(queue: Queue): Feature {
 }
 
 /** One query after another: a look takes one connection of the queue's pool, not all. */
-async function factsOf(queue: Queue): Promise<Facts> {
+async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>): Promise<Facts> {
   const { store, options } = internalsOf(queue);
   const now = (options.clock ?? systemClock).now();
   const thresholds = await thresholdsOf(store.causes);
   return {
     now,
     thresholds,
-    database: await queue.diagnose(),
+    database: await database(),
     health: await queue.health(),
     backlog: await (store.requests ?? store).health.backlog(most.ofFunction, most.pending),
     limits: await queue.listLimits(),
@@ -36,5 +42,15 @@ async function factsOf(queue: Queue): Promise<Facts> {
     usual: await queue.functionStats(),
     running: await store.causes.running(most.running),
     piles: await store.causes.piles(thresholds.pilingTasks, most.piled),
+  };
+}
+
+/** Reads anew only when the last read is older than this many milliseconds, or has failed. */
+function keptFor<T>(ms: number, read: () => Promise<T>): () => Promise<T> {
+  let known: { at: number; value: T } | undefined;
+  return async () => {
+    if (known === undefined || performance.now() - known.at >= ms)
+      known = { at: performance.now(), value: await read() };
+    return known.value;
   };
 }

@@ -1,5 +1,6 @@
 /** Shares reads among pages. A page that is loaded reads anew; open pages that are updated share one read. */
 import { performance } from "../../base/runtime/timers.ts";
+import type { Cause } from "../../queue/causes.ts";
 import type { Health } from "../../queue/health.ts";
 import type { FunctionStats, StatsPoint } from "../../queue/stats.ts";
 import type { FunctionCount } from "../stats/contract.ts";
@@ -8,6 +9,7 @@ import type { Look } from "./look.ts";
 /** Reads whose results are the same for all readers. Pages share these results, and do not change them. */
 export interface Reads {
   health(): Promise<Health>;
+  causes(): Promise<Cause[]>;
   stats(time: { from: Date; to: Date; by: "minute" | "hour" }): Promise<StatsPoint[]>;
   functionStats(time: { from: Date; to: Date }): Promise<FunctionStats[]>;
   /** How many attempts of each function ended since this time, by outcome. */
@@ -38,6 +40,7 @@ export class SharedReads {
   of({ reader, outcomes }: Pick<Look, "reader" | "outcomes">, { health, statistics }: Ages): Reads {
     return {
       health: () => this.#read("health", health, () => reader.health()),
+      causes: () => this.#read("causes", health, () => reader.listCauses()),
       stats: (time) => this.#read(keyOf("stats", time), statistics, () => reader.stats(time)),
       functionStats: (time) =>
         this.#read(keyOf("functions", time), statistics, () => reader.functionStats(time)),

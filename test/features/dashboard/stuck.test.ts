@@ -1,6 +1,7 @@
 /** "What is stuck" of the overview: one line for each cause. */
 import { expect, test } from "vitest";
 import { Stuck } from "../../../src/features/dashboard/pages/stuck.tsx";
+import type { Cause } from "../../../src/queue/causes.ts";
 import type { Health, HealthOfQueue, WorkerHealth } from "../../../src/queue/health.ts";
 
 const queueOf = (name: string, values: Partial<HealthOfQueue> = {}): HealthOfQueue => ({
@@ -10,12 +11,12 @@ const queueOf = (name: string, values: Partial<HealthOfQueue> = {}): HealthOfQue
 });
 
 /** The lines that a person reads. */
-function linesOf(health: Partial<Health>): string[] {
+function linesOf(health: Partial<Health>, causes: readonly Cause[] = []): string[] {
   const all: Health = {
     ...{ queues: [], workers: [], deadWorkers: [], unservedFunctions: [], pauses: [] },
     ...health,
   };
-  const html = String(Stuck({ health: all, isNew: false, base: "" }));
+  const html = String(Stuck({ health: all, causes, isNew: false, base: "" }));
   return [...html.matchAll(/<li>(.*?)<\/li>/gs)].map(([, line = ""]) => line.replaceAll(/<[^>]+>/g, ""));
 }
 
@@ -36,6 +37,23 @@ test("the functions of a queue that no worker serves share a line, and the queue
   });
   expect(lines).toEqual([
     "Queue batch: 90 tasks of 2 functions not taken for 1 min 41 s, since no live worker serves its queue.",
+  ]);
+});
+
+test("a cause that health does not show has a line with the command that repairs it, and another has one line only", () => {
+  const of = (kind: Cause["kind"], why: string, command: string | null): Cause => ({
+    ...{ key: kind, kind, severity: "warning", since: new Date(), why },
+    fix: { command, action: null },
+  });
+  const lines = linesOf({}, [
+    of("hung", "task 7 (send) has run for 2 h: its timeout is 1 h", "dbq cancel 7"),
+    of("database", "WAL size: it is not being checkpointed", "dbq doctor"),
+    of("paused", "the queue mail is paused", "dbq resume --queue mail"),
+    of("unserved", "2 tasks of a wait", null),
+  ]);
+  expect(lines).toEqual([
+    "Task 7 (send) has run for 2 h: its timeout is 1 h. dbq cancel 7",
+    "WAL size: it is not being checkpointed. dbq doctor",
   ]);
 });
 

@@ -1,6 +1,7 @@
 /** The first page: how much there is, how it goes, what is stuck and what fails. */
 import type { Child, FC } from "hono/jsx";
 import { groupBy } from "../../../base/values/group-by.ts";
+import type { Cause } from "../../../queue/causes.ts";
 import type { Health } from "../../../queue/health.ts";
 import { type FunctionStats, isFailure, type StatsPoint } from "../../../queue/stats.ts";
 import type { Task } from "../../../task.ts";
@@ -37,13 +38,16 @@ export interface OverviewData extends Health {
   failing: Failing[];
   /** The failed tasks that were enqueued last. */
   failedTasks: Task[];
+  /** What is wrong now, worst first, as `queue.listCauses()` says it. */
+  causes: Cause[];
 }
 
 async function load({ look, reads, query, visible }: PageContext): Promise<OverviewData> {
   const range = rangeOf(query.get("range"));
   const { from, to, by } = range;
-  const [health, points, outcomes, failed] = await Promise.all([
+  const [health, causes, points, outcomes, failed] = await Promise.all([
     reads.health(),
+    reads.causes(),
     reads.stats({ from, to, by }),
     reads.outcomes(from),
     look.find({ status: "failed" }, { limit: shown, budget }),
@@ -54,6 +58,7 @@ async function load({ look, reads, query, visible }: PageContext): Promise<Overv
     points,
     failing: failingOf(outcomes).slice(0, shown),
     failedTasks: failed.tasks.map(visible),
+    causes,
   };
 }
 
@@ -98,7 +103,7 @@ export const overview: Page<OverviewData> = {
       <h1>Overview</h1>
       <Tiles data={data} base={context.base} />
       <div class="columns">
-        <Stuck health={data} isNew={isNew(data)} base={context.base} />
+        <Stuck health={data} causes={data.causes} isNew={isNew(data)} base={context.base} />
         <WhatFails data={data} base={context.base} />
       </div>
       <Charts data={data} base={context.base} />

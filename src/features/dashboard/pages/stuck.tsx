@@ -1,6 +1,7 @@
 /** "What is stuck" of the overview: one line for each cause, those that hold most tasks back first. */
 import type { Child, FC } from "hono/jsx";
 import { groupBy } from "../../../base/values/group-by.ts";
+import type { Cause as FoundCause } from "../../../queue/causes.ts";
 import type { Health, HealthOfQueue, Pause, UnclaimedTasks, WorkerHealth } from "../../../queue/health.ts";
 import { whyNotAlive, workerName } from "./parts.tsx";
 import { Empty, grouped, href, Panel, span, Time, tasksText } from "./ui.tsx";
@@ -21,7 +22,12 @@ interface Cause {
 }
 
 /** @param isNew nothing has ever happened here */
-export const Stuck: FC<{ health: Health; isNew: boolean; base: string }> = ({ health, isNew, base }) => {
+export const Stuck: FC<{
+  health: Health;
+  causes: readonly FoundCause[];
+  isNew: boolean;
+  base: string;
+}> = ({ health, causes: found, isNew, base }) => {
   const { queues, deadWorkers, unservedFunctions, pauses } = health;
   const paused = queues.filter(({ pausedAt }) => pausedAt !== null);
   const told = new Set([
@@ -39,6 +45,7 @@ export const Stuck: FC<{ health: Health; isNew: boolean; base: string }> = ({ he
   const lines = [
     ...deadLines(deadWorkers, base),
     ...causes.sort((a, b) => b.tasks - a.tasks).map(({ line }) => line),
+    ...repairLines(found, base),
     ...pauseLines(pauses, base),
   ];
   return (
@@ -121,6 +128,38 @@ function deadLines(workers: readonly WorkerHealth[], base: string): Child[] {
       {` are silent or dead: ${named}; and ${grouped(workers.length - mostWorkers)} more.`}
     </>,
   ];
+}
+
+// ---- causes that the health does not show ------------------------------------------------------
+
+/** The other kinds have lines of their own, with links. */
+const ofHealth: readonly string[] = ["unserved", "frozen", "paused"];
+
+function repairLines(causes: readonly FoundCause[], base: string): Child[] {
+  return causes
+    .filter(({ kind }) => !ofHealth.includes(kind))
+    .map((cause) => <Repair cause={cause} base={base} />);
+}
+
+/** Why, what to look at, and the command that repairs it. */
+const Repair: FC<{ cause: FoundCause; base: string }> = ({ cause, base }) => {
+  const { fix } = cause;
+  const why = `${cause.why.charAt(0).toUpperCase()}${cause.why.slice(1)}`;
+  const place = placeOf(cause, base);
+  return (
+    <>
+      {place === undefined ? <bdi>{why}</bdi> : <a href={place}>{why}</a>}
+      {". "}
+      {fix.command === null ? "" : <code>{fix.command}</code>}
+    </>
+  );
+};
+
+function placeOf({ kind, taskId, func, schedule }: FoundCause, base: string): string | undefined {
+  if (taskId !== undefined) return href(base, `/tasks/${taskId}`);
+  if (schedule !== undefined) return href(base, "/schedules");
+  if (kind === "failing") return href(base, "/tasks", { func, status: "failed" });
+  return kind === "limited" ? href(base, "/queues") : undefined;
 }
 
 // ---- pauses and slow queues ------------------------------------------------------------------
