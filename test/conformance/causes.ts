@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { insert, insertOne, running } from "./arrange.ts";
+import { insert, insertOne, recordOf, running } from "./arrange.ts";
 import type { Group } from "./case.ts";
+import { connections } from "./races.ts";
 
 const many = 1_000;
 
@@ -54,9 +55,32 @@ export const causesGroup: Group = {
       name: "the thresholds are what was set last",
       run: async ({ store }) => {
         assert.equal(await store.causes.thresholds(), undefined);
-        await store.causes.setThresholds('{"pilingTasks":5}');
-        await store.causes.setThresholds('{"pilingTasks":7}');
+        await store.causes.changeThresholds(() => '{"pilingTasks":5}');
+        await store.causes.changeThresholds(() => '{"pilingTasks":7}');
         assert.equal(await store.causes.thresholds(), '{"pilingTasks":7}');
+      },
+    },
+    {
+      name: "changes of thresholds at once are all kept, whichever connections make them",
+      run: async (ctx) => {
+        const stores = await connections(ctx);
+        const added = Array.from({ length: 8 }, (_, n) => n);
+        await Promise.all(
+          added.map((n) =>
+            stores[n % stores.length]?.causes.changeThresholds((before) =>
+              JSON.stringify([...JSON.parse(before === "{}" ? "[]" : (before ?? "[]")), n]),
+            ),
+          ),
+        );
+        assert.deepEqual(JSON.parse((await ctx.store.causes.thresholds()) ?? "").sort(), added);
+      },
+    },
+    {
+      name: "the time is that of the clock that writes the times of tasks",
+      run: async ({ store }) => {
+        const { createdAt } = await recordOf(store, await insertOne(store));
+        const apart = (await store.causes.now()) - createdAt;
+        assert.ok(apart >= 0 && apart < 60_000, String(apart));
       },
     },
   ],

@@ -24,7 +24,7 @@ export const causeFaults: readonly Mutant[] = [
     name: "a-threshold-forgets-the-others",
     why: "Whoever sets one threshold brings the defaults of all others back.",
     in: "setThresholds",
-    find: "{ ...parsed(await store.thresholds()), ...read }",
+    find: "{ ...parsed(before), ...read }",
     replace: "read",
     caughtBy: of("a function of whose attempts half fail is failing; its threshold counts in all processes"),
   },
@@ -35,5 +35,13 @@ export const causeFaults: readonly Mutant[] = [
     find: 'Number(b.severity === "critical") - Number(a.severity === "critical")',
     replace: 'Number(a.severity === "critical") - Number(b.severity === "critical")',
     caughtBy: of("critical causes come first, and then those that hold up more tasks"),
+  },
+  {
+    name: "a-later-version-loses-its-threshold",
+    why: "A command of an older version that sets one threshold deletes those that only a later version knows.",
+    in: "setThresholds",
+    find: "!Object.hasOwn(readers, name) || isRead(name, value)",
+    replace: "isRead(name, value)",
+    caughtBy: of("thresholds that are set at once are all kept, and so are those of a later version"),
   },
 ];

@@ -30,5 +30,12 @@ export interface CauseStore {
   /** The thresholds that `setThresholds` has written; `undefined`: none were. */
   thresholds(): Promise<string | undefined>;
 
-  setThresholds(text: string): Promise<void>;
+  /**
+   * Writes what `change` makes of what is written, `undefined`: nothing is. Of two at once, the second one sees what the first one
+   * has written. `change` may be called again.
+   */
+  changeThresholds(change: (before: string | undefined) => string): Promise<void>;
+
+  /** Milliseconds since 1970, by the clock that writes the times of tasks and pauses. */
+  now(): Promise<number>;
 }

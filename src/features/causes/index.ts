@@ -1,5 +1,4 @@
 /** Causes: what is wrong with a queue now, worst first, and what repairs it. */
-import { systemClock } from "../../base/runtime/clock.ts";
 import { performance } from "../../base/runtime/timers.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
@@ -28,8 +27,9 @@ export function causes(queue: Queue): Feature {
 
 /** One query after another: a look takes one connection of the queue's pool, not all. */
 async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>): Promise<Facts> {
-  const { store, options } = internalsOf(queue);
-  const now = (options.clock ?? systemClock).now();
+  const { store } = internalsOf(queue);
+  // This process's clock may be apart from the one that has written since when something is paused.
+  const now = await store.causes.now();
   const thresholds = await thresholdsOf(store.causes);
   return {
     now,

@@ -72,11 +72,13 @@ export async function setThresholds(
   if (typeof changes !== "object" || changes === null)
     throw wrong("setCauseThresholds", 'an object such as { pausedAfter: "5m" }', changes);
   const read = readOptions(changes, "setCauseThresholds", changeReaders);
-  // A null is none that is read: its default holds again.
-  const all = { ...parsed(await store.thresholds()), ...read };
-  const set = Object.entries(all).filter(([name, value]) => isRead(name, value));
-  await store.setThresholds(JSON.stringify(Object.fromEntries(set)));
-  return { ...defaults, ...Object.fromEntries(set) };
+  await store.changeThresholds((before) => {
+    const all = Object.entries({ ...parsed(before), ...read });
+    // A null is none that is read: its default holds again. A later version of dbq may know what this one does not.
+    const kept = all.filter(([name, value]) => !Object.hasOwn(readers, name) || isRead(name, value));
+    return JSON.stringify(Object.fromEntries(kept));
+  });
+  return await thresholdsOf(store);
 }
 
 function parsed(text: string | undefined): Record<string, unknown> {

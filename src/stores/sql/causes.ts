@@ -19,7 +19,10 @@ function statementsOf(d: Dialect) {
         where schedule_name is not null and ${sql.raw(isUnfinished)} ${d.atMost(p.most)}) as tasks
       group by ${d.exact("schedule_name")} having count(*) >= ${d.integer(p.least)}`,
 
+    now: (p) => sql`select ${d.millis(d.now(p))}`,
+
     thresholds: () => sql`select value from dbq_settings where name = 'causes'`,
+    lockThresholds: () => sql`select value from dbq_settings where name = 'causes' ${d.locked}`,
     addThresholds: () => sql`
       insert into dbq_settings (name, value) values ('causes', '{}') ${d.keepExisting("value")}`,
     setThresholds: (p) => sql`update dbq_settings set value = ${p.value} where name = 'causes'`,
@@ -60,8 +63,13 @@ export class CauseOperations {
     return row && String(row[0]);
   }
 
-  *setThresholds(value: string): Program<void> {
+  *changeThresholds(change: (before: string | undefined) => string): Program<void> {
     yield* count(this.#s.addThresholds, {});
-    yield* count(this.#s.setThresholds, { value });
+    const [row] = yield* rows(this.#s.lockThresholds);
+    yield* count(this.#s.setThresholds, { value: change(row && String(row[0])) });
+  }
+
+  *now(): Program<number> {
+    return Number((yield* rows(this.#s.now))[0]?.[0]);
   }
 }

@@ -295,7 +295,8 @@ function causeMethods({ run, write }: Runner, ops: Operations["causes"]): CauseS
     running: (most) => run(() => ops.running(most)),
     piles: (least, most) => run(() => ops.piles(least, most)),
     thresholds: () => run(() => ops.thresholds()),
-    setThresholds: (text) => write(() => ops.setThresholds(text)),
+    changeThresholds: (change) => write(() => ops.changeThresholds(change)),
+    now: () => run(() => ops.now()),
   };
 }
 

@@ -218,7 +218,7 @@ test("thresholds that another program has broken are the defaults", async () => 
   const { causes } = internalsOf(queue).store;
   const defaults = await queue.causeThresholds();
   for (const text of ["no json", "[]", '{"pilingTasks":"many","other":1}']) {
-    await causes.setThresholds(text);
+    await causes.changeThresholds(() => text);
     expect(await queue.causeThresholds()).toEqual(defaults);
   }
 });
@@ -229,4 +229,21 @@ test("a worker in the process changes nothing about the causes", async () => {
   onTestFinished(() => worker.stop({ grace: 0 }));
   await worker.start();
   expect(await causesOf(queue)).toEqual([]);
+});
+
+test("thresholds that are set at once are all kept, and so are those of a later version", async () => {
+  const queue = await temporaryQueue();
+  const { causes } = internalsOf(queue).store;
+  await causes.changeThresholds(() => '{"ofLater":5}');
+  await Promise.all([
+    queue.setCauseThresholds({ pausedAfter: "5m" }),
+    queue.setCauseThresholds({ pilingTasks: 9 }),
+    queue.setCauseThresholds({ hungFactor: 20 }),
+  ]);
+  expect(await queue.causeThresholds()).toMatchObject({
+    pausedAfter: 300_000,
+    pilingTasks: 9,
+    hungFactor: 20,
+  });
+  expect(JSON.parse((await causes.thresholds()) ?? "")).toMatchObject({ ofLater: 5 });
 });
