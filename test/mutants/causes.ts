@@ -44,4 +44,28 @@ export const causeFaults: readonly Mutant[] = [
     replace: "isRead(name, value)",
     caughtBy: of("thresholds that are set at once are all kept, and so are those of a later version"),
   },
+  {
+    name: "a-schedule-is-taken-for-an-option",
+    why: "The command for a schedule called -x ends with an unknown option.",
+    in: "argument",
+    find: 'name.startsWith("-") ? "-- " : ""',
+    replace: '""',
+    caughtBy: of("a command is printable, and a shell reads the very name from it, whatever its characters"),
+  },
+  {
+    name: "a-command-sets-a-concurrency-for-a-rate",
+    why: "Whoever runs the command that is shown for a used-up rate changes nothing about that rate.",
+    in: "limited",
+    find: 'isPaced ? "N" : rate.limit',
+    replace: "rate.limit",
+    caughtBy: of("the command for a limit sets again what is used up, and keeps the rest"),
+  },
+  {
+    name: "an-unreadable-pause-ends-every-look",
+    why: "One row of another program with a time that is none makes listCauses and the scrape of Prometheus fail.",
+    in: "timeOf",
+    find: "Math.min(Math.max(time || 0, -8.64e15), 8.64e15)",
+    replace: "time",
+    caughtBy: of("times of 9000000000000000 are not in the way of a look"),
+  },
 ];

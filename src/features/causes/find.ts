@@ -1,5 +1,6 @@
 /** Finds what is wrong in the facts of one look. Each kind of cause is one function of the facts. */
 import { roughSpan } from "../../base/text/durations.ts";
+import { printable } from "../../base/text/escapes.ts";
 import {
   type Cause,
   type CauseAction,
@@ -53,15 +54,42 @@ const worstFirst = (a: Cause, b: Cause): number =>
 const keyOf = (kind: CauseKind, ...subject: string[]): string =>
   [kind, ...subject.map((part) => part.replaceAll(/[\\:]/g, "\\$&"))].join(":");
 
+/** A time that another program wrote may be beyond those of `Date`, which would be no time at all. */
+const dateAt = (time: number): Date => new Date(Math.min(Math.max(time, -mostTime), mostTime));
+
+const mostTime = 8.64e15;
+
 const noFix = { command: null, action: null };
 
 /** @param isBound whether counting ended there */
 const tasksText = (count: number, isBound = count >= 10_000): string =>
   `${count} ${count === 1 ? "task" : "tasks"}${isBound ? " or more" : ""}`;
 
-/** A name in a command for the shell. */
-const quoted = (name: string): string =>
-  /^[\w.@/-]+$/.test(name) && !name.startsWith("-") ? name : `'${name.replaceAll("'", "'\\''")}'`;
+/**
+ * A name in a command for the shell. Characters that a terminal acts on, or that nobody sees, are escapes of `$'…'`, which
+ * bash, zsh and ksh read: the command is printable, and still means the same name.
+ */
+function quoted(name: string): string {
+  const shown = printable(name);
+  if (shown !== name) return `$'${[...name].map(escapedForShell).join("")}'`;
+  return /^[\w.@/-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
+}
+
+function escapedForShell(character: string): string {
+  if (character === "'" || character === "\\") return `\\${character}`;
+  if (printable(character) === character) return character;
+  return [...Buffer.from(character)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
+}
+
+/** Milliseconds in the largest unit that divides them, such as `5m`, as options take them. */
+function spanOption(ms: number): string {
+  const units = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000 };
+  const unit = Object.entries(units).find(([, length]) => ms % length === 0);
+  return unit === undefined ? `${ms}ms` : `${ms / unit[1]}${unit[0]}`;
+}
+
+/** A name as an argument, which is no option although it may look like one. */
+const argument = (name: string): string => `${name.startsWith("-") ? "-- " : ""}${quoted(name)}`;
 
 // ---- the database ------------------------------------------------------------------------------
 
@@ -73,7 +101,7 @@ function database({ database: facts, now }: Facts): Found[] {
           {
             key: keyOf("database", name),
             kind: "database",
-            since: new Date(now),
+            since: dateAt(now),
             why: `${name}: ${warning}`,
             fix: { command: "dbq doctor", action: null },
           },
@@ -91,7 +119,7 @@ function frozen({ health, thresholds }: Facts): Found[] {
   return silent.map(({ id, host, heartbeatAt, heartbeatAge, lease }) => ({
     key: keyOf("frozen", id),
     kind: "frozen",
-    since: new Date(heartbeatAt),
+    since: dateAt(heartbeatAt),
     workerId: id,
     why: `worker ${id} on ${host} has sent no heartbeat for ${roughSpan(heartbeatAge)}: its tasks are rescued after ${roughSpan(lease)} without one`,
     fix: noFix,
@@ -106,7 +134,7 @@ function unserved({ health, backlog, thresholds, now }: Facts): Found[] {
           {
             key: keyOf("unserved", queueName, func),
             kind: "unserved",
-            since: new Date(now - pendingFor),
+            since: dateAt(now - pendingFor),
             queueName,
             func,
             tasks,
@@ -135,7 +163,7 @@ function failing({ recent, thresholds, now }: Facts): Found[] {
     .map(([func, { count, failed }]) => ({
       key: keyOf("failing", func),
       kind: "failing",
-      since: new Date(now - failingWithin),
+      since: dateAt(now - failingWithin),
       func,
       why: `${failed} of the last ${count} attempts of ${func} have failed, within ${roughSpan(failingWithin)}`,
       fix: {
@@ -160,7 +188,7 @@ function hung({ running, usual, thresholds, now }: Facts): Found[] {
       {
         key: keyOf("hung", String(taskId)),
         kind: "hung",
-        since: new Date(now - age),
+        since: dateAt(now - age),
         queueName,
         func,
         taskId,
@@ -180,13 +208,13 @@ function piling({ piles, now }: Facts): Found[] {
   return piles.map(({ schedule, unfinished, oldestAge }) => ({
     key: keyOf("piling", schedule),
     kind: "piling",
-    since: new Date(now - oldestAge),
+    since: dateAt(now - oldestAge),
     schedule,
     tasks: unfinished,
     oldestAge,
     why: `the schedule ${schedule} has ${unfinished} unfinished ${unfinished === 1 ? "task" : "tasks"}, the oldest for ${roughSpan(oldestAge)}`,
     fix: {
-      command: `dbq schedule pause ${quoted(schedule)}`,
+      command: `dbq schedule pause ${argument(schedule)}`,
       action: { on: "schedules", action: "pause", fields: { name: schedule } },
     },
   }));
@@ -242,25 +270,40 @@ function limited(
   oldestAge: number,
   { thresholds, now }: Facts,
 ): Found[] {
-  const isUsedUp = nextFreeAt !== null || (concurrency !== null && running >= concurrency);
+  const isFull = concurrency !== null && running >= concurrency;
+  const isUsedUp = nextFreeAt !== null || isFull;
   const tasks = (waiting ?? 0) + (putOff ?? 0);
   // What waits behind a rate starts at its pace: the last one after all others.
   const lastIn = rate === null ? 0 : (tasks / rate.limit) * rate.per;
   const isLong = Math.max(oldestAge, lastIn) >= thresholds.limitedAfter;
   if (tasks === 0 || !isLong || (!isUsedUp && lastIn < thresholds.limitedAfter)) return [];
   const { subject, said, options } = about(target);
+  const isPaced = rate !== null && (nextFreeAt !== null || lastIn >= thresholds.limitedAfter);
+  // The command replaces the whole limit: what is not used up stays as it is.
+  const values = [
+    ...(concurrency === null ? [] : [`--concurrency ${isFull ? "N" : concurrency}`]),
+    ...(rate === null ? [] : [`--rate ${isPaced ? "N" : rate.limit}/${spanOption(rate.per)}`]),
+    ...(rate === null || rate.burst === 1 ? [] : [`--burst ${rate.burst}`]),
+  ];
+  const name = typeof target === "string" ? [argument(target)] : [];
   const pace = rate === null ? "" : `; at its rate the last one starts in ${roughSpan(lastIn)}`;
   return [
     {
       key: keyOf("limited", ...Object.values(subject)),
       kind: "limited",
-      since: new Date(now - oldestAge),
+      since: dateAt(now - oldestAge),
       ...subject,
       tasks,
       oldestAge,
       ...(nextFreeAt === null ? {} : { nextAt: nextFreeAt }),
       why: `${tasksText(tasks)} wait for the limit of ${said}, the oldest for ${roughSpan(oldestAge)}${pace}`,
-      fix: { command: `dbq limit ${options ?? quoted(String(target))} --concurrency N`, action: null },
+      fix: {
+        command:
+          values.length === 0
+            ? null
+            : ["dbq limit", ...(options === null ? [] : [options]), ...values, ...name].join(" "),
+        action: null,
+      },
     },
   ];
 }

@@ -19,6 +19,12 @@ const at = positionsIn(limitColumns);
 
 const numberOf = (value: unknown) => (value === null ? null : Number(value));
 
+/** Another program's time that cannot be read is 1970, and one that `Date` has not the nearest that it has: a pause stays one. */
+function timeOf(value: unknown): number | null {
+  const time = numberOf(value);
+  return time === null ? null : Math.min(Math.max(time || 0, -8.64e15), 8.64e15);
+}
+
 /** MySQL gives binary columns as bytes. */
 export const textOf = (value: unknown): string => (Buffer.isBuffer(value) ? value.toString() : String(value));
 
@@ -48,8 +54,8 @@ function toLimitRow(row: Row): LimitRow {
     concurrency: numberOf(row[at.concurrency]),
     rate: limit && per ? { limit, per, burst: burst ?? 1 } : null,
     tat: numberOf(row[at.tat]) || null,
-    throttledUntil: numberOf(row[at.throttled_until]),
-    pausedAt: numberOf(row[at.paused_at]),
+    throttledUntil: timeOf(row[at.throttled_until]),
+    pausedAt: timeOf(row[at.paused_at]),
   };
 }
 

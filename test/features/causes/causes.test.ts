@@ -1,6 +1,8 @@
 /** `queue.listCauses()`: each kind of cause, made by the thing itself, and that it is gone after its repair. */
+import { spawnSync } from "node:child_process";
 import { expect, onTestFinished, test } from "vitest";
-import { type Cause, type Queue, remoteTask, task, Worker } from "../../../src/index.ts";
+import { printable } from "../../../src/base/text/escapes.ts";
+import { type Cause, type Limit, type Queue, remoteTask, task, Worker } from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
 import { newWorker } from "../../conformance/arrange.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
@@ -246,4 +248,83 @@ test("thresholds that are set at once are all kept, and so are those of a later 
     hungFactor: 20,
   });
   expect(JSON.parse((await causes.thresholds()) ?? "")).toMatchObject({ ofLater: 5 });
+});
+
+test.each(["'soon'", "9000000000000000", "-9000000000000000"])(
+  "times of %s are not in the way of a look",
+  async (time) => {
+    const { queue, raw } = await queueOnFile();
+    await queue.enqueueTask(nobody);
+    await queue.pause({ func: "nobody" });
+    await queue.schedule("hourly", { every: "1h", overlap: "allow" }, nobody);
+    for (let n = 0; n < 3; n++) await queue.triggerSchedule("hourly");
+    const hung = await queue.enqueueTask(nobody);
+    raw.exec(`update dbq_limits set paused_at = ${time};
+    update dbq_tasks set created_at = ${time} where schedule_name is not null;
+    update dbq_tasks set status = 'running', timeout = 5, started_at = ${time} where id = ${hung}`);
+    const found = await causesOf(queue);
+    expect(found.map(({ kind }) => kind)).toContain("piling");
+    expect(found.filter(({ since }) => Number.isNaN(since.getTime()))).toEqual([]);
+    expect((await queue.listLimits()).map(({ pausedAt }) => pausedAt?.getTime())).not.toContain(Number.NaN);
+  },
+);
+
+/** What a shell makes of the command's words, each on a line as JSON. */
+function wordsOf(command: string | null | undefined): string[] {
+  const script = `dbq() { "$NODE" -e 'console.log(JSON.stringify(process.argv.slice(1)))' -- "$@"; }; ${command}`;
+  const { stdout } = spawnSync("bash", ["-c", script], {
+    encoding: "utf8",
+    env: { ...process.env, NODE: process.execPath },
+  });
+  return JSON.parse(stdout);
+}
+
+const hostile = [
+  "a'; exit 3; '",
+  "-x",
+  "a\nb",
+  "\x1b[31m'\\red",
+  "$(exit 3)",
+  "\u202eevil\u{e0041}",
+  "a b",
+  "!!",
+  "ü🎉",
+];
+
+test("a command is printable, and a shell reads the very name from it, whatever its characters", async (context) => {
+  if (spawnSync("bash", ["--version"]).status !== 0) context.skip("bash is not installed");
+  const queue = await temporaryQueue();
+  await queue.setCauseThresholds({ pilingTasks: 1 });
+  for (const name of hostile) {
+    await queue.schedule(name, { every: "1h" }, nobody);
+    await queue.triggerSchedule(name);
+  }
+  const found = await causesOf(queue);
+  expect(found).toHaveLength(hostile.length);
+  for (const { schedule, fix } of found) {
+    expect(printable(fix.command ?? "")).toBe(fix.command);
+    expect(wordsOf(fix.command)).toEqual([
+      "schedule",
+      "pause",
+      ...(schedule === "-x" ? ["--"] : []),
+      schedule,
+    ]);
+  }
+});
+
+test("the command for a limit sets again what is used up, and keeps the rest", async () => {
+  const { queue, raw } = await queueOnFile();
+  await queue.setCauseThresholds({ limitedAfter: 1 });
+  const rated = remoteTask<() => Promise<void>>("rated");
+  await queue.enqueueTasks([[rated], [rated], [rated]]);
+  raw.exec("update dbq_tasks set updated_at = updated_at - 900000");
+  const commandFor = async (limit: Limit) => {
+    await queue.setLimit({ func: "rated" }, limit);
+    return (await causesOf(queue)).find(({ kind }) => kind === "limited")?.fix.command;
+  };
+  const rate = { limit: 4, per: "5m" } as const;
+  expect(await commandFor({ rate })).toBe("dbq limit --func rated --rate N/5m");
+  expect(await commandFor({ rate: { ...rate, burst: 3 }, concurrency: 4 })).toBe(
+    "dbq limit --func rated --concurrency 4 --rate N/5m --burst 3",
+  );
 });
