@@ -1,8 +1,19 @@
 /** What `queue.listCauses()` tells, and what `queue.setCauseThresholds()` takes. A feature finds it out. */
 import type { Duration } from "../base/options/durations.ts";
 
+/** What may be wrong. */
+export type CauseKind =
+  | "database"
+  | "frozen"
+  | "unserved"
+  | "failing"
+  | "hung"
+  | "piling"
+  | "limited"
+  | "paused";
+
 /** How bad each kind of cause is. */
-export const causeSeverities = {
+export const causeSeverities: Readonly<Record<CauseKind, "warning" | "critical">> = {
   database: "warning",
   frozen: "critical",
   unserved: "critical",
@@ -11,10 +22,7 @@ export const causeSeverities = {
   piling: "warning",
   limited: "warning",
   paused: "warning",
-} as const;
-
-/** What may be wrong. */
-export type CauseKind = keyof typeof causeSeverities;
+};
 
 /** An action of the dashboard, with its fields. */
 export interface CauseAction {
