@@ -50,7 +50,10 @@ export const causeFaults: readonly Mutant[] = [
     in: "argument",
     find: 'name.startsWith("-") ? "-- " : ""',
     replace: '""',
-    caughtBy: of("a command is printable, and a shell reads the very name from it, whatever its characters"),
+    caughtBy: {
+      file: "test/features/causes/shell.full.test.ts",
+      test: "a command is printable, and a shell reads the very name from it, whatever its characters",
+    },
   },
   {
     name: "a-command-sets-a-concurrency-for-a-rate",

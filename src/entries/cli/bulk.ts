@@ -93,9 +93,14 @@ function preview(
   options: CommonOptions,
   { verb, done }: Action,
 ): void {
-  process.exitCode = 2;
+  // Nothing to change is no wrong usage.
+  if (found > 0) process.exitCode = 2;
   if (options.json) {
     json({ matching: found, byStatus: among, changed: 0, skipped: 0 });
+    return;
+  }
+  if (found === 0) {
+    note(`no task to ${verb} matches`);
     return;
   }
   line(`would ${verb} ${described(found, among)}`);

@@ -61,9 +61,9 @@ const mostTime = 8.64e15;
 
 const noFix = { command: null, action: null };
 
-/** @param isBound whether counting ended there */
-const tasksText = (count: number, isBound = count >= 10_000): string =>
-  `${count} ${count === 1 ? "task" : "tasks"}${isBound ? " or more" : ""}`;
+/** @param of what is said of the tasks before their verb @param isBound whether counting ended there */
+const tasksWait = (count: number, of = "", isBound = count >= 10_000): string =>
+  `${count === 1 ? "1 task" : `${count} tasks`}${isBound ? " or more" : ""}${of} ${count === 1 ? "waits" : "wait"}`;
 
 /**
  * A name in a command for the shell. Characters that a terminal acts on, or that nobody sees, are escapes of `$'…'`, which
@@ -127,6 +127,8 @@ function frozen({ health, thresholds }: Facts): Found[] {
 }
 
 function unserved({ health, backlog, thresholds, now }: Facts): Found[] {
+  const isBound = (func: string, queueName: string) =>
+    backlog.some((one) => one.more && one.func === func && one.queueName === queueName);
   return health.unservedFunctions.flatMap(({ func, queueName, tasks, pendingFor, reason }) =>
     pendingFor === null || pendingFor < thresholds.unservedAfter
       ? []
@@ -139,10 +141,7 @@ function unserved({ health, backlog, thresholds, now }: Facts): Found[] {
             func,
             tasks,
             oldestAge: pendingFor,
-            why: `${tasksText(
-              tasks,
-              backlog.some((one) => one.more && one.func === func && one.queueName === queueName),
-            )} of ${func} in the queue ${queueName} wait for ${roughSpan(pendingFor)}: ${reason}`,
+            why: `${tasksWait(tasks, ` of ${func} in the queue ${queueName}`, isBound(func, queueName))} for ${roughSpan(pendingFor)}: ${reason}`,
             fix: noFix,
           },
         ],
@@ -256,7 +255,7 @@ function paused(
       ...subject,
       tasks: waiting,
       oldestAge,
-      why: `${said} is paused since ${pausedAt.toISOString()}, and ${tasksText(waiting)} wait`,
+      why: `${said} is paused since ${pausedAt.toISOString()}, and ${tasksWait(waiting)}`,
       fix: {
         command: options === null ? null : `dbq resume ${options}`,
         action: action === null ? null : { ...action, action: "resume" },
@@ -296,7 +295,7 @@ function limited(
       tasks,
       oldestAge,
       ...(nextFreeAt === null ? {} : { nextAt: nextFreeAt }),
-      why: `${tasksText(tasks)} wait for the limit of ${said}, the oldest for ${roughSpan(oldestAge)}${pace}`,
+      why: `${tasksWait(tasks)} for the limit of ${said}, the oldest for ${roughSpan(oldestAge)}${pace}`,
       fix: {
         command:
           values.length === 0

@@ -27,6 +27,13 @@ test("without --yes, and without a terminal to ask on, it says how many tasks ma
   expect(await queue.countTasks()).toMatchObject({ pending: 5, cancelled: 0 });
 });
 
+test("where no task matches it says so, with exit code 0, with and without --yes", async () => {
+  const { folder } = await filled();
+  const none = ["retry", "--status", "failed"];
+  expect(await dbq(folder, none)).toMatchObject({ code: 0, out: "", err: "no task to retry matches\n" });
+  expect(await dbq(folder, [...none, "--yes"])).toMatchObject({ code: 0, out: "retried 0 tasks\n" });
+});
+
 test("with --yes it acts on those that match and on no others, and --limit takes the newest", async () => {
   const { folder, queue } = await filled();
   const cancel = ["cancel", "--func", "charge", "--limit", "2", "--reason", "sent twice", "--yes"];
