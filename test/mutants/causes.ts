@@ -8,8 +8,8 @@ export const causeFaults: readonly Mutant[] = [
     name: "a-pause-is-a-cause-at-once",
     why: "An operator who pauses a queue for half a minute is told that something is wrong.",
     in: "paused",
-    find: "Math.min(oldestAge, now - pausedAt.getTime())",
-    replace: "oldestAge",
+    find: "Math.min(oldestAge ?? since, since)",
+    replace: "oldestAge ?? since",
     caughtBy: of("a pause that tasks have waited behind is a warning, and its command resumes it"),
   },
   {

@@ -228,33 +228,37 @@ function held(facts: Facts): Found[] {
   });
 }
 
-/** How long the longest waiting task that a limit is about has waited, in milliseconds. */
-function oldestOf({ target, putOffSince }: LimitInfo, { backlog, now }: Facts): number {
-  const own = backlog.filter(({ queueName, func }) => {
-    if (typeof target === "string") return false;
-    return "queueName" in target ? target.queueName === queueName : target.func === func;
-  });
-  const putOff = putOffSince === null ? 0 : now - putOffSince.getTime();
-  return Math.max(putOff, ...own.map(({ oldestPendingAge }) => oldestPendingAge ?? 0));
+/**
+ * How long the longest waiting task that a limit is about has waited, in milliseconds; undefined: not known, since the ages of
+ * pending tasks are those of functions, not of groups or of shared limits.
+ */
+function oldestOf({ target, putOffSince }: LimitInfo, { backlog, now }: Facts): number | undefined {
+  const putOff = putOffSince === null ? [] : [now - putOffSince.getTime()];
+  if (typeof target === "string" || ("func" in target && target.group !== undefined)) return putOff[0];
+  const own = backlog.filter(({ queueName, func }) =>
+    "queueName" in target ? target.queueName === queueName : target.func === func,
+  );
+  return Math.max(0, ...putOff, ...own.map(({ oldestPendingAge }) => oldestPendingAge ?? 0));
 }
 
 function paused(
   { target, waiting }: LimitInfo,
   pausedAt: Date,
-  oldestAge: number,
+  oldestAge: number | undefined,
   { thresholds, now }: Facts,
 ): Found[] {
-  const waited = Math.min(oldestAge, now - pausedAt.getTime());
+  const since = now - pausedAt.getTime();
+  const waited = Math.min(oldestAge ?? since, since);
   if (!waiting || waited < thresholds.pausedAfter) return [];
   const { subject, said, options, action } = about(target);
   return [
     {
-      key: keyOf("paused", ...Object.values(subject)),
+      key: keyOf("paused", ...subjectKey(subject)),
       kind: "paused",
       since: pausedAt,
       ...subject,
       tasks: waiting,
-      oldestAge,
+      ...(oldestAge === undefined ? {} : { oldestAge }),
       why: `${said} is paused since ${pausedAt.toISOString()}, and ${tasksWait(waiting)}`,
       fix: {
         command: options === null ? null : `dbq resume ${options}`,
@@ -266,9 +270,10 @@ function paused(
 
 function limited(
   { target, concurrency, running, waiting, putOff, nextFreeAt, rate }: LimitInfo,
-  oldestAge: number,
+  known: number | undefined,
   { thresholds, now }: Facts,
 ): Found[] {
+  const oldestAge = known ?? 0;
   const isFull = concurrency !== null && running >= concurrency;
   const isUsedUp = nextFreeAt !== null || isFull;
   const tasks = (waiting ?? 0) + (putOff ?? 0);
@@ -288,14 +293,14 @@ function limited(
   const pace = rate === null ? "" : `; at its rate the last one starts in ${roughSpan(lastIn)}`;
   return [
     {
-      key: keyOf("limited", ...Object.values(subject)),
+      key: keyOf("limited", ...subjectKey(subject)),
       kind: "limited",
       since: dateAt(now - oldestAge),
       ...subject,
       tasks,
-      oldestAge,
+      ...(known === undefined ? {} : { oldestAge }),
       ...(nextFreeAt === null ? {} : { nextAt: nextFreeAt }),
-      why: `${tasksWait(tasks)} for the limit of ${said}, the oldest for ${roughSpan(oldestAge)}${pace}`,
+      why: `${tasksWait(tasks)} for the limit of ${said}${known === undefined ? "" : `, the oldest for ${roughSpan(oldestAge)}`}${pace}`,
       fix: {
         command:
           values.length === 0
@@ -314,6 +319,9 @@ interface About {
   options: string | null;
   action: Omit<CauseAction, "action"> | null;
 }
+
+/** A queue and a function may have the same name. */
+const subjectKey = (subject: About["subject"]): string[] => Object.entries(subject).flat();
 
 function about(target: LimitInfo["target"]): About {
   if (typeof target === "string")

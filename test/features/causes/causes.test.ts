@@ -54,7 +54,7 @@ test("a pause that tasks have waited behind is a warning, and its command resume
   raw.exec("update dbq_limits set paused_at = paused_at - 120000");
   expect(await causesOf(queue)).toMatchObject([
     {
-      key: "paused:default",
+      key: "paused:queueName:default",
       kind: "paused",
       severity: "warning",
       tasks: 2,
@@ -67,6 +67,26 @@ test("a pause that tasks have waited behind is a warning, and its command resume
   ]);
   await queue.resume({ queueName: "default" });
   expect((await causesOf(queue)).map(({ kind }) => kind)).not.toContain("paused");
+});
+
+test("a queue and a function of the same name have two causes; a group's pause has no age of the function's tasks", async () => {
+  const { queue, raw } = await queueOnFile();
+  const same = remoteTask<(tenant: string) => Promise<void>>("same");
+  await queue.enqueueTasks([
+    [same.with({ queueName: "same" }), "a"],
+    [same.with({ group: "b" }), "b"],
+  ]);
+  for (const target of [{ queueName: "same" }, { func: "same" }, { func: "same", group: "b" }])
+    await queue.pause(target);
+  raw.exec("update dbq_tasks set updated_at = updated_at - 900000");
+  raw.exec("update dbq_limits set paused_at = paused_at - 120000");
+  const found = (await causesOf(queue)).filter(({ kind }) => kind === "paused");
+  expect(found.map(({ key }) => key).sort()).toEqual([
+    "paused:func:same",
+    "paused:func:same:group:b",
+    "paused:queueName:same",
+  ]);
+  expect(found.filter(({ oldestAge }) => oldestAge === undefined).map(({ group }) => group)).toEqual(["b"]);
 });
 
 test("a function of whose attempts half fail is failing; its threshold counts in all processes", async () => {
@@ -161,7 +181,7 @@ test("a limit is a cause when tasks have waited for it too long, and a busy heal
   raw.exec(`update dbq_tasks set updated_at = updated_at - 900000 where id = ${second}`);
   expect(await causesOf(queue)).toMatchObject([
     {
-      key: `limited:${name}`,
+      key: `limited:func:${name}`,
       severity: "warning",
       func: name,
       tasks: 1,
