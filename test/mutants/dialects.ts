@@ -6,7 +6,7 @@ const inFile = (file: string) => (test: string) => ({ file: `test/${file}.test.t
 const ofTurns = inFile("stores/postgres/settle-and-claim");
 const ofSessions = inFile("stores/postgres/sessions.full");
 const ofSchemas = (test: string) =>
-  inFile("stores/postgres/schema")(`a queue in a schema of Postgres > ${test}`);
+  inFile("stores/postgres/schema.full")(`a queue in a schema of Postgres > ${test}`);
 const ofPartitions = (test: string) =>
   inFile("stores/postgres/partitions.full")(`partitions of finished tasks > ${test}`);
 const ofMysql = inFile("stores/mysql/store.full");
@@ -82,7 +82,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: 'schema === "public"',
     replace: "false",
     caughtBy: {
-      file: "test/stores/postgres/schema.test.ts",
+      file: "test/stores/postgres/schema.full.test.ts",
       test: "the queue without a schema, and that in public, notify on the channel of older workers",
     },
   },

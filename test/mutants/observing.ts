@@ -123,7 +123,7 @@ export const observingFaults: readonly Mutant[] = [
     find: "this.#before = Math.max(this.#before, last);",
     replace: "",
     caughtBy: {
-      file: "test/features/inspect/follow.test.ts",
+      file: "test/features/inspect/follow.full.test.ts",
       test: "a follower reports each line of a task once, also after the lines of ten thousand other tasks",
     },
   },

@@ -78,7 +78,7 @@ export const runningFaults: readonly Mutant[] = [
     find: "for (const worker of await store.workers()) $deletes;",
     replace: "",
     caughtBy: inWorker(
-      "unserved-queues",
+      "unserved-queues.full",
       "a worker warns of the functions that go to a queue which no worker on its database serves",
     ),
   },
@@ -478,7 +478,7 @@ export const runningFaults: readonly Mutant[] = [
     find: "await this.#host.fillDefaults(this.record, maxRetries);",
     replace: "void this.#host.fillDefaults(this.record, maxRetries);",
     caughtBy: inWorker(
-      "defaults",
+      "defaults.full",
       "maxRetries is in the row before the function is called, so that a crash of the first attempt is judged by it",
     ),
   },
@@ -500,7 +500,7 @@ export const runningFaults: readonly Mutant[] = [
     find: "await sleep(failureBackoff(this.#failures), undefined, { ref: false });",
     replace: "",
     caughtBy: inWorker(
-      "defaults",
+      "defaults.full",
       "a worker that cannot write maxRetries waits longer and longer before it tries again",
     ),
   },

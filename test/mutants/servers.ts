@@ -181,7 +181,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "PostgresListener.notify",
     find: "this.#pending = later(change, this.#pending);",
     replace: "this.#pending = change;",
-    caughtBy: inFile("stores/postgres/listener")(
+    caughtBy: inFile("stores/postgres/listener.full")(
       'one notification of ["work","quiet"] says whether a task may start, and where to look',
     ),
   },
@@ -201,7 +201,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "PostgresListener.#notifyAll",
     find: "if (!isSent) this.#pending = later(change, this.#pending);",
     replace: "",
-    caughtBy: inFile("stores/postgres/listener")(
+    caughtBy: inFile("stores/postgres/listener.full")(
       "a notification whose connection is lost is sent again, with what was committed meanwhile",
     ),
   },
@@ -211,7 +211,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "PostgresListener.#send",
     find: "if (await this.#session.notify(payload)) return true;",
     replace: "",
-    caughtBy: inFile("stores/postgres/listener")(
+    caughtBy: inFile("stores/postgres/listener.full")(
       "a process that listens > notifies others on that connection, though all shared ones are in use",
     ),
   },
@@ -221,7 +221,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "ListeningSession.notify",
     find: "keepAlive(client, true);",
     replace: "",
-    caughtBy: inFile("stores/postgres/listener")(
+    caughtBy: inFile("stores/postgres/listener.full")(
       "a process that listens > lives on until a notification is answered, however little else it has to do",
     ),
   },
@@ -231,7 +231,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "ListeningSession.notify",
     find: "this.#listenLater(client);",
     replace: "",
-    caughtBy: inFile("stores/postgres/listener")(
+    caughtBy: inFile("stores/postgres/listener.full")(
       "a process that listens > listens on another connection when a notification fails on that one without more",
     ),
   },
@@ -241,7 +241,7 @@ export const serverFaults: readonly Mutant[] = [
     in: "PostgresListener.#send",
     find: "if (await this.#session.notify(payload)) return true;",
     replace: "return await this.#session.notify(payload);",
-    caughtBy: inFile("stores/postgres/listener")(
+    caughtBy: inFile("stores/postgres/listener.full")(
       "a process that listens > notifies others on a shared connection while that one is being made again",
     ),
   },
