@@ -18,3 +18,15 @@ export function evenSpan(ms: number): string {
     if (ms % length === 0) return ms === length ? unit : `${ms / length} ${unit}s`;
   return ms < 1_000 ? `${ms} ms` : `${ms / 1_000} s`;
 }
+
+/** A duration as options take it, exactly, in the largest unit that divides it: `1s`, `90m`, `1500ms`. */
+export function typedDuration(ms: number): string {
+  for (const [unit, length] of [
+    ["d", 86_400_000],
+    ["h", 3_600_000],
+    ["m", 60_000],
+    ["s", 1_000],
+  ] as const)
+    if (ms % length === 0) return `${ms / length}${unit}`;
+  return `${ms}ms`;
+}

@@ -81,16 +81,4 @@ export function progressText(progress: number, note: string | null): string {
   return `${isPart ? `${Math.floor(Math.round(progress * 1e6) / 1e4)} %` : progress} ${note ?? ""}`.trim();
 }
 
-export { roughSpan as span } from "../../base/text/durations.ts";
-
-/** A duration as options take it, exactly, in the largest unit that divides it: `1s`, `90m`, `1500ms`. */
-export function typedDuration(ms: number): string {
-  for (const [unit, length] of [
-    ["d", 86_400_000],
-    ["h", 3_600_000],
-    ["m", 60_000],
-    ["s", 1_000],
-  ] as const)
-    if (ms % length === 0) return `${ms / length}${unit}`;
-  return `${ms}ms`;
-}
+export { roughSpan as span, typedDuration } from "../../base/text/durations.ts";

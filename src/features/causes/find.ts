@@ -1,5 +1,5 @@
 /** Finds what is wrong in the facts of one look. Each kind of cause is one function of the facts. */
-import { roughSpan } from "../../base/text/durations.ts";
+import { roughSpan, typedDuration } from "../../base/text/durations.ts";
 import { printable } from "../../base/text/escapes.ts";
 import {
   type Cause,
@@ -79,13 +79,6 @@ function escapedForShell(character: string): string {
   if (character === "'" || character === "\\") return `\\${character}`;
   if (printable(character) === character) return character;
   return [...Buffer.from(character)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
-}
-
-/** Milliseconds in the largest unit that divides them, such as `5m`, as options take them. */
-function spanOption(ms: number): string {
-  const units = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000 };
-  const unit = Object.entries(units).find(([, length]) => ms % length === 0);
-  return unit === undefined ? `${ms}ms` : `${ms / unit[1]}${unit[0]}`;
 }
 
 /** A name as an argument, which is no option although it may look like one. */
@@ -286,7 +279,7 @@ function limited(
   // The command replaces the whole limit: what is not used up stays as it is.
   const values = [
     ...(concurrency === null ? [] : [`--concurrency ${isFull ? "N" : concurrency}`]),
-    ...(rate === null ? [] : [`--rate ${isPaced ? "N" : rate.limit}/${spanOption(rate.per)}`]),
+    ...(rate === null ? [] : [`--rate ${isPaced ? "N" : rate.limit}/${typedDuration(rate.per)}`]),
     ...(rate === null || rate.burst === 1 ? [] : [`--burst ${rate.burst}`]),
   ];
   const name = typeof target === "string" ? [argument(target)] : [];
