@@ -6,7 +6,7 @@ import type { Job } from "./periodic-job.ts";
 
 const pruneEvery = 30_000;
 /** Rows that one transaction deletes: other transactions wait that long at most. */
-export const pruneBatch = 500;
+const pruneBatch = 500;
 
 /** Jobs that delete can wait: what the database refuses them is reported once a minute. */
 export const afterFailure = 60_000;
@@ -77,3 +77,14 @@ export const pruning = ({ store, retention, report }: PruningHost): Job => {
     },
   };
 };
+
+/**
+ * A job that deletes rows of a feature's table, a batch at a time.
+ * @param every milliseconds until the next run after one that has found less than a batch
+ * @param prune deletes at most so many rows, and returns how many it has deleted
+ */
+export const deletingJob = (name: string, every: number, prune: (most: number) => Promise<number>): Job => ({
+  name,
+  afterFailure,
+  run: async () => ((await prune(pruneBatch)) < pruneBatch ? every : 0),
+});
