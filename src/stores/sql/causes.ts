@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm/sql/sql";
 import type { RunningAttempt, SchedulePile } from "../../features/causes/contract.ts";
 import type { Dialect } from "./dialect.ts";
 import { count, type Program, rows } from "./program.ts";
-import type { Statement } from "./statements.ts";
+import { clockOf, type Statement } from "./statements.ts";
 import { isUnfinished } from "./statuses.ts";
 import type { Texts } from "./texts.ts";
 
@@ -19,7 +19,7 @@ function statementsOf(d: Dialect) {
         where schedule_name is not null and ${sql.raw(isUnfinished)} ${d.atMost(p.most)}) as tasks
       group by ${d.exact("schedule_name")} having count(*) >= ${d.integer(p.least)}`,
 
-    now: (p) => sql`select ${d.millis(d.now(p))}`,
+    now: clockOf(d),
 
     thresholds: () => sql`select value from dbq_settings where name = 'causes'`,
     lockThresholds: () => sql`select value from dbq_settings where name = 'causes' ${d.locked}`,

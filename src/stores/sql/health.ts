@@ -8,7 +8,7 @@ import type { TaskCount } from "../../store.ts";
 import type { TaskStatus } from "../../task.ts";
 import type { Dialect, Row } from "./dialect.ts";
 import { type Program, rows, rowsOnce } from "./program.ts";
-import { itemColumns, itemOf, type Statement } from "./statements.ts";
+import { clockOf, itemColumns, itemOf, type Statement } from "./statements.ts";
 import type { Texts } from "./texts.ts";
 
 /** Priorities of a function that are looked at. */
@@ -44,7 +44,7 @@ export class HealthOperations {
 
   constructor({ dialect }: Texts) {
     this.#dialect = dialect;
-    this.#clock = (p) => sql`select ${dialect.millis(dialect.now(p))}`;
+    this.#clock = clockOf(dialect);
   }
 
   *backlog(most: number, inAll: number): Program<Backlog[]> {

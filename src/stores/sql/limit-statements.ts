@@ -9,6 +9,7 @@ import {
   before,
   claimable,
   claimed,
+  clockOf,
   held,
   isDue,
   itemColumns,
@@ -165,7 +166,7 @@ function groupStatements(d: Dialect) {
         sql`(select count(*) from ${d.tasks} where ${running} and ${d.same("func", p.func)} and ${group} = found.name)`,
     ),
 
-    now: (p) => sql`select ${d.millis(d.now(p))}`,
+    now: clockOf(d),
 
     lastId: () => sql`select max(id) from ${d.tasks} where id <= ${sql.raw(largestId)}`,
 

@@ -32,6 +32,12 @@ const longestErrors = { error_name: 1_000, error_message: 12_000, error_stack: 2
 
 export type Statement = (p: Params, items?: Items) => SQL;
 
+/** Asks the clock of the database, in milliseconds since 1970. */
+export const clockOf =
+  (d: Dialect): Statement =>
+  (p) =>
+    sql`select ${d.millis(d.now(p))}`;
+
 export function itemColumns(names: readonly string[]): ItemColumn[] {
   return names.map((name) => ({ name, column: `item_${name}`, type: itemTypeOf(name) }));
 }

@@ -13,7 +13,7 @@ import type {
 import { columnsOf, listed, positionsIn } from "./columns.ts";
 import type { Dialect, Row } from "./dialect.ts";
 import { count, type Program, rows, rowsOnce, transaction } from "./program.ts";
-import { itemColumns, itemOf, type Statement } from "./statements.ts";
+import { clockOf, itemColumns, itemOf, type Statement } from "./statements.ts";
 import type { Texts } from "./texts.ts";
 
 const columns = columnsOf("dbq_stats");
@@ -82,7 +82,7 @@ function statsStatements(d: Dialect) {
   const since = (time: SQL) => sql`minute >= ${d.time(d.integer(time))}`;
   const before = (time: SQL) => sql`minute < ${d.time(d.integer(time))}`;
   return {
-    clock: (p) => sql`select ${d.millis(d.now(p))}`,
+    clock: clockOf(d),
 
     /** What a worker has written of one minute. */
     own: (p) => sql`
