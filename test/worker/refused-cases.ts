@@ -17,6 +17,9 @@ import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { allEnded, aroundTurns, ended, next, read, reportsOf, until } from "./setup.ts";
 import "../support/fakeable-timers.ts";
 
+/** When the triggers of these tests refuse an update: the result of a completion says so. */
+export const isBad = "new.status = 'completed' and new.result like '%bad%'";
+
 export interface Database {
   /** The target of `openQueue`. */
   url: string;

@@ -2,9 +2,7 @@
 import { describe, onTestFinished } from "vitest";
 import { mysqlServer, newDatabase } from "../support/mysql.ts";
 import { isMissing } from "../support/server.ts";
-import { type Database, refusedCases } from "./refused-cases.ts";
-
-const isBad = "new.status = 'completed' and new.result like '%bad%'";
+import { type Database, isBad, refusedCases } from "./refused-cases.ts";
 
 const make = async (): Promise<Database> => {
   const { url, client, drop } = await newDatabase();

@@ -3,9 +3,7 @@ import { Client } from "pg";
 import { describe, onTestFinished } from "vitest";
 import { newSchema, postgresServer } from "../support/postgres.ts";
 import { isMissing, newName } from "../support/server.ts";
-import { type Database as Made, refusedCases } from "./refused-cases.ts";
-
-const isBad = "new.status = 'completed' and new.result like '%bad%'";
+import { isBad, type Database as Made, refusedCases } from "./refused-cases.ts";
 
 const inSchema = async (): Promise<Made> => {
   const { url, client, drop } = await newSchema();

@@ -2,9 +2,7 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { temporaryFolder } from "../support/queue.ts";
-import { type Database as Made, refusedCases } from "./refused-cases.ts";
-
-const isBad = "new.status = 'completed' and new.result like '%bad%'";
+import { isBad, type Database as Made, refusedCases } from "./refused-cases.ts";
 
 const onFile = async (): Promise<Made> => {
   const url = join(temporaryFolder(), "dbq.db");

@@ -44,18 +44,13 @@ export async function actOnMatching(options: BulkCommandOptions, action: Action)
       .map((status) => [status, counts[status]] as const)
       .filter(([, count]) => count > 0);
     const among = Object.fromEntries(matching);
-    const found = Math.min(sum(among), options.limit ?? Number.POSITIVE_INFINITY);
+    const { limit = Number.POSITIVE_INFINITY } = options;
+    const found = Math.min(sum(among), limit);
     if (
       options.yes ||
       (found > 0 && (await isConfirmed(`${action.verb} ${described(found, among)}?`, options)))
     )
-      await run(
-        queue,
-        filter,
-        options,
-        action,
-        Math.min(sum(counts), options.limit ?? Number.POSITIVE_INFINITY),
-      );
+      await run(queue, filter, options, action, Math.min(sum(counts), limit));
     else preview(found, among, options, action);
   });
 }
