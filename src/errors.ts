@@ -123,7 +123,7 @@ export class PayloadTooLargeError extends DbqError {
 export class InvalidArgumentsError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "InvalidArgumentsError";
-  /** What is wrong. Paths begin in the only argument with the option `input`, and in the tuple of all with `args`. */
+  /** Each problem that the schema found. With the option `input` a path begins in the only argument; with `args`, in the tuple of all arguments. */
   readonly issues: readonly ValidationIssue[];
 
   constructor(message: string, issues: readonly ValidationIssue[]) {
@@ -136,7 +136,7 @@ export class InvalidArgumentsError extends DbqError {
 export class InvalidResultError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "InvalidResultError";
-  /** What is wrong. Paths begin in the result. */
+  /** Each problem that the schema found. A path begins in the result. */
   readonly issues: readonly ValidationIssue[];
 
   constructor(message: string, issues: readonly ValidationIssue[]) {

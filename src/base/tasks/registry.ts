@@ -46,7 +46,7 @@ export interface TaskFunction<A extends unknown[] = never[], R = unknown, All ex
   with(overrides: CallOptions & { kwargs?: undefined }): TaskFunction<A, R, All>;
 }
 
-/** A function that only `enqueueTask` and its like take: nobody calls it with such a `this`. */
+/** The type of a `this` that no caller has. A signature with it can be read from a type, but never called. */
 declare const enqueued: unique symbol;
 
 /**
@@ -312,7 +312,7 @@ export function definitionNamed(name: string): TaskDefinition | undefined {
   return definitions.get(name);
 }
 
-/** Whether a function of this process may have a schema: if not, nobody looks for one. */
+/** Whether any function with a schema was defined in this process. Without one, an enqueue does not look for schemas. */
 export function hasChecks(): boolean {
   return checking.any;
 }

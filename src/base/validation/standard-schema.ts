@@ -18,7 +18,7 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
-/** What a schema says of a value: what it has made of it, or what is wrong with it. */
+/** The answer of a schema about a value: the value that it returns for it, or the issues that it found. */
 export type SchemaResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly SchemaIssue[] };
@@ -35,7 +35,7 @@ export type InputOf<S extends StandardSchema> = NonNullable<S["~standard"]["type
 /** What a schema makes of it. */
 export type OutputOf<S extends StandardSchema> = NonNullable<S["~standard"]["types"]>["output"];
 
-/** @throws TypeError for what is no schema. A schema may be a function, as those of arktype are. */
+/** Reads an option that takes a schema, which may be a function, as the schemas of arktype are. @throws TypeError for other values */
 export function readSchema(value: unknown, name: string): StandardSchema {
   const { version, validate } = standardOf(value) ?? {};
   if (version === 1 && typeof validate === "function") return value as StandardSchema;

@@ -31,8 +31,8 @@ export interface CauseStore {
   thresholds(): Promise<string | undefined>;
 
   /**
-   * Writes what `change` makes of what is written, `undefined`: nothing is. Of two at once, the second one sees what the first one
-   * has written. `change` may be called again.
+   * Replaces the thresholds by what `change` returns. It gets those that are stored, or `undefined` if none are. When two processes
+   * call this at once, the second one gets what the first one has stored. `change` may be called again after a conflict.
    */
   changeThresholds(change: (before: string | undefined) => string): Promise<void>;
 

@@ -61,7 +61,11 @@ const mostTime = 8.64e15;
 
 const noFix = { command: null, action: null };
 
-/** @param of what is said of the tasks before their verb @param isBound whether counting ended there */
+/**
+ * Says how many tasks wait, such as `3 tasks of send wait`.
+ * @param of words between the number and the verb, such as ` of send`
+ * @param isBound whether the count stopped at this number, so that there may be more tasks
+ */
 const tasksWait = (count: number, of = "", isBound = count >= 10_000): string =>
   `${count === 1 ? "1 task" : `${count} tasks`}${isBound ? " or more" : ""}${of} ${count === 1 ? "waits" : "wait"}`;
 
