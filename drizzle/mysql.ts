@@ -135,6 +135,7 @@ export const dbqTasks = mysqlTable(
     uniqueIndex("dbq_tasks_unique_key").on(t.takenKey),
     uniqueIndex("dbq_tasks_slot").on(t.scheduleName, t.slot),
     index("dbq_tasks_of_schedule").on(t.unfinishedOf),
+    index("dbq_tasks_parent").on(t.parentId),
   ],
 );
 
@@ -354,4 +355,69 @@ export const dbqOwedHooks = mysqlTable(
     createdAt: time("created_at").notNull().default(now),
   },
   (t) => [index("dbq_owed_hooks_func").on(t.queueName, t.func, t.id)],
+);
+
+/** One row per step of a task that has ended, and per child that a task has started: what a later attempt does not run again. */
+export const dbqSteps = mysqlTable(
+  "dbq_steps",
+  {
+    id: bigint("id", whole).autoincrement().primaryKey(),
+    taskId: bigint("task_id", whole).notNull(),
+    name: name("name", { length: 300 }).notNull(),
+    /** The order in which the steps of a task were stored. */
+    seq: int("seq").notNull(),
+    /** JSON: what the step returned; null: nothing. */
+    value: json("value"),
+    /** JSON: with what the step failed; null: it did not. */
+    error: json("error"),
+    /** The task's generation while the attempt ran that stored the step. */
+    generationId: bigint("generation_id", whole).notNull(),
+    startedAt: time("started_at"),
+    endedAt: time("ended_at").notNull().default(now),
+    /** `wanted`, `done`, `failed` or `unknown`; null: the step has nothing to undo. */
+    undoState: name("undo_state", { length: 16 }),
+    /** JSON. */
+    undoError: json("undo_error"),
+    /** Of a step that starts a child: the child's id. */
+    childId: bigint("child_id", whole),
+  },
+  (t) => [uniqueIndex("dbq_steps_task").on(t.taskId, t.name)],
+);
+
+/** One row per event. Of several of the same name the first counts. */
+export const dbqEvents = mysqlTable(
+  "dbq_events",
+  {
+    id: bigint("id", whole).autoincrement().primaryKey(),
+    name: name("name", { length: 255 }).notNull(),
+    /** JSON. */
+    payload: json("payload"),
+    /** Null: tasks wait for the event, and it was not emitted yet. */
+    emittedAt: time("emitted_at"),
+  },
+  (t) => [uniqueIndex("dbq_events_name").on(t.name), index("dbq_events_emitted").on(t.emittedAt)],
+);
+
+/** One row per event, child or time that a task waits for. */
+export const dbqWaits = mysqlTable(
+  "dbq_waits",
+  {
+    id: bigint("id", whole).autoincrement().primaryKey(),
+    taskId: bigint("task_id", whole).notNull(),
+    /** The name of the step that waits. */
+    name: name("name", { length: 300 }).notNull(),
+    /** `event`, `child` or `time`. */
+    kind: name("kind", { length: 16 }).notNull(),
+    /** The name of the event, or the id of the child. */
+    target: name("target", { length: 255 }),
+    /** When the wait is over in any case; null: never. */
+    deadline: time("deadline"),
+    /** What the end of the child means for the task; null: it goes on. */
+    mode: name("mode", { length: 64 }),
+  },
+  (t) => [
+    uniqueIndex("dbq_waits_task").on(t.taskId, t.name),
+    index("dbq_waits_target").on(t.target),
+    index("dbq_waits_deadline").on(t.deadline),
+  ],
 );

@@ -102,6 +102,7 @@ const tasksIn = <S extends string | undefined>(table: PgTableFn<S>) =>
     index("dbq_tasks_of_schedule")
       .on(t.scheduleName)
       .where(sql`schedule_name is not null and status in ('pending', 'scheduled', 'running', 'waiting')`),
+    index("dbq_tasks_parent").on(t.parentId, t.id).where(sql`parent_id is not null`),
   ]);
 
 /** One row per task. Every column has a default but `func`, so that a plain INSERT is a valid enqueue. */
@@ -354,11 +355,83 @@ const owedHooksIn = <S extends string | undefined>(table: PgTableFn<S>) =>
 /** One row per crashed attempt whose `onFailure` has not run yet. A worker that knows the function runs it, and deletes the row. */
 export const dbqOwedHooks = owedHooksIn(pgTable);
 
+const stepsIn = <S extends string | undefined>(table: PgTableFn<S>) =>
+  table(
+    "dbq_steps",
+    {
+      id: bigint("id", whole).primaryKey().generatedByDefaultAsIdentity(),
+      taskId: bigint("task_id", whole).notNull(),
+      name: text("name").notNull(),
+      /** The order in which the steps of a task were stored. */
+      seq: integer("seq").notNull(),
+      /** What the step returned; null: nothing. */
+      value: json("value"),
+      /** With what the step failed; null: it did not. */
+      error: json("error"),
+      /** The task's generation while the attempt ran that stored the step. */
+      generationId: bigint("generation_id", whole).notNull(),
+      startedAt: timestamp("started_at", time),
+      endedAt: timestamp("ended_at", time).notNull().default(sql`statement_timestamp()`),
+      /** `wanted`, `done`, `failed` or `unknown`; null: the step has nothing to undo. */
+      undoState: text("undo_state"),
+      undoError: json("undo_error"),
+      /** Of a step that starts a child: the child's id. */
+      childId: bigint("child_id", whole),
+    },
+    (t) => [uniqueIndex("dbq_steps_task").on(t.taskId, t.name)],
+  );
+
+/** One row per step of a task that has ended, and per child that a task has started: what a later attempt does not run again. */
+export const dbqSteps = stepsIn(pgTable);
+
+const eventsIn = <S extends string | undefined>(table: PgTableFn<S>) =>
+  table(
+    "dbq_events",
+    {
+      id: bigint("id", whole).primaryKey().generatedByDefaultAsIdentity(),
+      name: text("name").notNull(),
+      payload: json("payload"),
+      /** Null: tasks wait for the event, and it was not emitted yet. */
+      emittedAt: timestamp("emitted_at", time),
+    },
+    (t) => [uniqueIndex("dbq_events_name").on(t.name), index("dbq_events_emitted").on(t.emittedAt)],
+  );
+
+/** One row per event. Of several of the same name the first counts. */
+export const dbqEvents = eventsIn(pgTable);
+
+const waitsIn = <S extends string | undefined>(table: PgTableFn<S>) =>
+  table(
+    "dbq_waits",
+    {
+      id: bigint("id", whole).primaryKey().generatedByDefaultAsIdentity(),
+      taskId: bigint("task_id", whole).notNull(),
+      /** The name of the step that waits. */
+      name: text("name").notNull(),
+      /** `event`, `child` or `time`. */
+      kind: text("kind").notNull(),
+      /** The name of the event, or the id of the child. */
+      target: text("target"),
+      /** When the wait is over in any case; null: never. */
+      deadline: timestamp("deadline", time),
+      /** What the end of the child means for the task; null: it goes on. */
+      mode: text("mode"),
+    },
+    (t) => [
+      uniqueIndex("dbq_waits_task").on(t.taskId, t.name),
+      index("dbq_waits_target").on(t.target),
+      index("dbq_waits_deadline").on(t.deadline).where(sql`deadline is not null`),
+    ],
+  );
+
+/** One row per event, child or time that a task waits for. */
+export const dbqWaits = waitsIn(pgTable);
+
 /**
  * The tables in a schema of their own, as `openQueue(url, { schema })` makes them. Export all that it returns, so that
  * drizzle-kit sees it:
  * `export const { dbqSchema, dbqTasks, dbqAttempts, dbqTaskLogs, dbqWorkers, dbqAgents, dbqSettings, dbqDrains,
- *   dbqSchedules, dbqLimits, dbqAudit, dbqStats, dbqOwedHooks } = dbqTables("dbq")`.
+ *   dbqSchedules, dbqLimits, dbqAudit, dbqStats, dbqOwedHooks, dbqSteps, dbqEvents, dbqWaits } = dbqTables("dbq")`.
  */
 export function dbqTables<S extends string>(schema: S) {
   const dbqSchema = pgSchema(schema);
@@ -377,5 +450,8 @@ export function dbqTables<S extends string>(schema: S) {
     dbqAudit: auditIn(table),
     dbqStats: statsIn(table),
     dbqOwedHooks: owedHooksIn(table),
+    dbqSteps: stepsIn(table),
+    dbqEvents: eventsIn(table),
+    dbqWaits: waitsIn(table),
   };
 }

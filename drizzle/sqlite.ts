@@ -91,6 +91,7 @@ export const dbqTasks = sqliteTable(
     index("dbq_tasks_of_schedule")
       .on(t.scheduleName)
       .where(sql`schedule_name is not null and status in ('pending', 'scheduled', 'running', 'waiting')`),
+    index("dbq_tasks_parent").on(t.parentId).where(sql`parent_id is not null`),
   ],
 );
 
@@ -309,4 +310,69 @@ export const dbqOwedHooks = sqliteTable(
     createdAt: integer("created_at").notNull().default(now),
   },
   (t) => [index("dbq_owed_hooks_func").on(t.queueName, t.func, t.id)],
+);
+
+/** One row per step of a task that has ended, and per child that a task has started: what a later attempt does not run again. */
+export const dbqSteps = sqliteTable(
+  "dbq_steps",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    taskId: integer("task_id").notNull(),
+    name: text("name").notNull(),
+    /** The order in which the steps of a task were stored. */
+    seq: integer("seq").notNull(),
+    /** JSON: what the step returned; null: nothing. */
+    value: text("value"),
+    /** JSON: with what the step failed; null: it did not. */
+    error: text("error"),
+    /** The task's generation while the attempt ran that stored the step. */
+    generationId: integer("generation_id").notNull(),
+    startedAt: integer("started_at"),
+    endedAt: integer("ended_at").notNull().default(now),
+    /** `wanted`, `done`, `failed` or `unknown`; null: the step has nothing to undo. */
+    undoState: text("undo_state"),
+    /** JSON. */
+    undoError: text("undo_error"),
+    /** Of a step that starts a child: the child's id. */
+    childId: integer("child_id"),
+  },
+  (t) => [uniqueIndex("dbq_steps_task").on(t.taskId, t.name)],
+);
+
+/** One row per event. Of several of the same name the first counts. */
+export const dbqEvents = sqliteTable(
+  "dbq_events",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    name: text("name").notNull(),
+    /** JSON. */
+    payload: text("payload"),
+    /** Null: tasks wait for the event, and it was not emitted yet. */
+    emittedAt: integer("emitted_at"),
+  },
+  (t) => [uniqueIndex("dbq_events_name").on(t.name), index("dbq_events_emitted").on(t.emittedAt)],
+);
+
+/** One row per event, child or time that a task waits for. */
+export const dbqWaits = sqliteTable(
+  "dbq_waits",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    taskId: integer("task_id").notNull(),
+    /** The name of the step that waits. */
+    name: text("name").notNull(),
+    /** `event`, `child` or `time`. */
+    kind: text("kind").notNull(),
+    /** The name of the event, or the id of the child. */
+    target: text("target"),
+    /** When the wait is over in any case; null: never. */
+    deadline: integer("deadline"),
+    /** What the end of the child means for the task; null: it goes on. */
+    mode: text("mode"),
+  },
+  (t) => [
+    uniqueIndex("dbq_waits_task").on(t.taskId, t.name),
+    index("dbq_waits_target").on(t.target),
+    index("dbq_waits_deadline").on(t.deadline).where(sql`deadline is not null`),
+  ],
 );

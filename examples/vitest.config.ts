@@ -10,6 +10,7 @@ export default defineConfig({
     // The sources of this repository, as in tsconfig.json.
     alias: [
       { find: /^dbq-ts$/, replacement: source("index.ts") },
+      { find: /^dbq-ts\/workflow$/, replacement: source("features/workflows/steps.ts") },
       { find: /^dbq-ts\/testing$/, replacement: source("features/testing/index.ts") },
       { find: /^dbq-ts\/testing\/vitest$/, replacement: source("features/testing/vitest.ts") },
     ],

@@ -33,6 +33,7 @@ const requiredEntries = [
   "src/features/manager/index",
   "src/features/agent",
   "src/features/testing/index",
+  "src/features/workflows/steps",
 ];
 /** @type {string[]} */
 const missing = [];

@@ -26,6 +26,7 @@ import { partitions } from "./features/partitions/index.ts";
 import { schedules } from "./features/schedules/index.ts";
 import { stats } from "./features/stats/index.ts";
 import type { FullStore } from "./features/store.ts";
+import { workflows } from "./features/workflows/index.ts";
 import type { DatabaseOf } from "./queue/drizzle.ts";
 import { aboutEnqueue, prepare } from "./queue/enqueue.ts";
 import { internalsOf } from "./queue/internals.ts";
@@ -107,6 +108,7 @@ const features = [
   causes,
   metrics,
   views,
+  workflows,
 ];
 
 function withFeatures<Q extends Queue>(queue: Q): Q {

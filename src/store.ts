@@ -43,6 +43,10 @@ export type NewTask = {
   /** JSON. */
   traceContext: string | null;
   groupKey: string | null;
+  /** The task that waits for this one or may. */
+  parentId: number | null;
+  /** The first ancestor. */
+  rootId: number | null;
 };
 
 /** How a task holds its unique key, and what its enqueue does to the task that holds the key already. */
@@ -142,6 +146,8 @@ export type Outcome = TaskVersion & {
   /** For the row in `dbq_attempts`: the worker that ran the attempt, and when it started. */
   workerId: string | null;
   startedAt: number | null;
+  /** The task that waits for this one or may; null: none. @default it is not known, and is looked up */
+  parentId?: number | null | undefined;
 } & (
     | { kind: "completed"; result: string | null }
     | { kind: "failed"; error: string; attempt: AttemptRecord | undefined }
@@ -362,13 +368,14 @@ export interface TaskStore {
   taskProgress(ids: readonly number[]): Promise<TaskProgress[]>;
 
   /**
-   * Ends an unfinished task as cancelled, and records the attempt if one was running. Leaves a finished task as it is.
-   * Reads the row again when another writer moved it in between, so the answer is never stale; undefined: no such task.
+   * Ends an unfinished task as cancelled, with its descendants, and records the attempts that were running. Leaves a finished task
+   * as it is. Reads the row again when another writer moved it in between, so the answer is never stale; undefined: no such task.
+   * @param alone whether its descendants go on @default false
    */
-  cancel(id: number, error: string): Promise<Operated>;
+  cancel(id: number, error: string, alone?: boolean): Promise<Operated>;
 
   /**
-   * Makes a task that is not running pending now, with a retry count of 0. Leaves a pending or running one as it is.
+   * Makes a finished or scheduled task pending now, with a retry count of 0. Leaves a pending, running or waiting one as it is.
    * Reads the row again when another writer moved it in between; undefined: no such task.
    * @throws DuplicateTaskError when another task holds the unique key that it would hold again
    */
@@ -407,6 +414,8 @@ export interface Promoted {
   nextSlot?: number;
   /** Hooks are owed; see `HookStore`. */
   owesHooks?: true;
+  /** Milliseconds until a wait of a task is over by its time, a minute where none has one; absent: no task waits. */
+  nextWait?: number;
   /** A task has this id, for which JavaScript has no number: claims and maintenance pass over it. Absent: none has. */
   unreadableId?: string;
 }

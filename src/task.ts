@@ -6,7 +6,8 @@
  *      │   └── hand back ───┘ │   (its worker stopped or died)
  *      └────── scheduled ◀────┘   (waits for wait_until: a delay, a retry's backoff, a snooze)
  *
- * The status `waiting` is for tasks that wait for something else than a time: no worker claims one. Nothing sets it yet.
+ * A task that is `waiting` waits for another task, for an event or for a time, and no worker claims it: a workflow that waits, or
+ * the next link of a chain. What it waits for makes it pending.
  *
  * `cancelTask` ends any unfinished task, and `retryTask` makes a finished one pending. Each of these changes is one UPDATE
  * that names the generation that was read and adds one to it.
@@ -107,6 +108,10 @@ export interface Task<R = unknown> {
   scheduleName: string | null;
   /** The time of the schedule for which it made the task; `null` for a task that `triggerSchedule` made. */
   slot: Date | null;
+  /** The task that waits for this one or may: the workflow that started it, its group, or the next link of its chain. */
+  parentId: number | null;
+  /** The first ancestor of the task; `null` for a task without a parent. */
+  rootId: number | null;
 }
 
 /** A task as stores read and write it: JSON as text, times as milliseconds since 1970. */
@@ -141,6 +146,9 @@ export interface TaskRecord {
   groupKey: string | null;
   scheduleName: string | null;
   slot: number | null;
+  parentId: number | null;
+  /** Its own id: the task has steps or children, and no parent. */
+  rootId: number | null;
 }
 
 /** The JSON columns of a task. */

@@ -8,4 +8,5 @@ export * from "../src/features/drain/redis-stream.ts";
 export * from "../src/features/manager/index.ts";
 export * from "../src/features/testing/index.ts";
 export * from "../src/features/testing/vitest.ts";
+export * from "../src/features/workflows/steps.ts";
 export * from "../src/index.ts";

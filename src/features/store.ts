@@ -12,6 +12,7 @@ import type { ScheduleStore, ScheduleWrites } from "./schedules/contract.ts";
 import type { StatsStore } from "./stats/contract.ts";
 import type { TestStore } from "./testing/contract.ts";
 import type { TransferStore } from "./transfer/contract.ts";
+import type { WorkflowStore, WorkflowWrites } from "./workflows/contract.ts";
 
 /** The parts of features. */
 export interface FeatureStores {
@@ -28,6 +29,7 @@ export interface FeatureStores {
   readonly stats: StatsStore;
   readonly testing: TestStore;
   readonly transfer: TransferStore;
+  readonly workflows: WorkflowStore;
 }
 
 /** What the app's own calls need. */
@@ -35,6 +37,7 @@ export type FullRequestStore = RequestStore & Pick<FeatureStores, "look" | "stat
 
 export interface FullTransaction extends StoreTransaction {
   readonly schedules: ScheduleWrites;
+  readonly workflows: WorkflowWrites;
 }
 
 /** Take the parts that you need, or a `Pick` of them. */

@@ -76,6 +76,8 @@ export function prepare(
     // The options of a remoteTask are those of the caller: the worker has others.
     fillDefaults: definition.fn === undefined && options.maxRetries === undefined ? 1 : 0,
     traceContext: traceContext === undefined ? null : encodeObject(traceContext, "traceContext"),
+    parentId: null,
+    rootId: null,
   };
   checkPayload(task, maxPayload);
   const { onDuplicate, outsideTransaction } = options;
@@ -164,12 +166,12 @@ function thrownText(thrown: unknown): string {
 }
 
 /** @throws TypeError for what is not a list of `[function, ...args]` */
-export function checkEntries(entries: unknown): void {
+export function checkEntries(entries: unknown, owner = "enqueueTasks"): void {
   const expected = "expected [function, ...args]";
   if (!Array.isArray(entries))
-    throw new TypeError(`enqueueTasks: ${expected} for each task, in an array, got ${show(entries)}`);
+    throw new TypeError(`${owner}: ${expected} for each task, in an array, got ${show(entries)}`);
   const i = entries.findIndex((entry) => !Array.isArray(entry));
-  if (i >= 0) throw new TypeError(`enqueueTasks: [${i}]: ${expected}, got ${show(entries[i])}`);
+  if (i >= 0) throw new TypeError(`${owner}: [${i}]: ${expected}, got ${show(entries[i])}`);
 }
 
 /** What a trace says of a call that writes tasks. */

@@ -4,12 +4,14 @@ import { show } from "../base/options/durations.ts";
 import type { ReadQueueOptions } from "../base/options/options.ts";
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { FullStore } from "../features/store.ts";
+import type { TaskRecord } from "../task.ts";
 import type { Cause, CauseThresholdChanges, ReadCauseThresholds } from "./causes.ts";
 import type { Prepared } from "./enqueue.ts";
 import type { Health } from "./health.ts";
 import type { ScheduleFeature } from "./schedules.ts";
 import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
 import type { Wakeups } from "./wakeups.ts";
+import type { WorkflowFeature } from "./workflows.ts";
 
 /** What methods of a queue do that features have. `addFeature` in `src/worker/feature.ts` sets them. */
 export interface QueueMethods {
@@ -30,6 +32,10 @@ export interface QueueMethods {
   metrics(): Promise<string>;
   /** `schedule` and its relatives. */
   readonly schedules: ScheduleFeature;
+  /** `emitEvent` and its relatives. */
+  readonly workflows: WorkflowFeature;
+  /** What `currentTask().group` is. Its type is the workers', whom this layer does not know. */
+  groupOf(record: TaskRecord): object;
 }
 
 export interface QueueInternals {

@@ -9,12 +9,14 @@ import {
   type ListFilter,
   type PurgeFilter,
   type ReadQueueOptions,
+  type RetryOptions,
   readAwaitOptions,
   readBulkFilter,
   readCancelOptions,
   readCountFilter,
   readListFilter,
   readPurgeFilter,
+  readRetryOptions,
   readWatchOptions,
   taskId,
   type WatchOptions,
@@ -79,6 +81,16 @@ import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } fro
 import { isAsync, type QueueWithin, warnOfOutside } from "./transaction.ts";
 import { Wakeups } from "./wakeups.ts";
 import { type TaskEvent, TaskWatches } from "./watch.ts";
+import {
+  type AnyEntry,
+  type Group,
+  type GroupCounts,
+  type GroupOptions,
+  type Run,
+  type RunOptions,
+  type WorkflowActions,
+  workflowMethodsOf,
+} from "./workflows.ts";
 
 /** Tasks that a purge reads and deletes in one transaction. It bounds how long other writers wait. */
 const purgeBatch = 500;
@@ -211,8 +223,10 @@ export class Queue<Db = unknown> {
     const { maxPayload } = this.#internals.options;
     const wake = () => this.#wakeAfterThisTick(undefined);
     const schedules = methods.schedules?.over(inside.schedules, { maxPayload, synchronous, wake });
+    const flows = methods.workflows?.over({ maxPayload, synchronous, wake }, inside);
     return {
       ...(schedules && methodsOf(schedules, store.synchronous)),
+      ...(flows && workflowMethodsOf(flows, store.synchronous)),
       enqueueTask: (fn: AnyFunction, ...args: unknown[]) => mapMaybe(enqueue([[fn, ...args]]), ([id]) => id),
       enqueueTasks: enqueue,
     } as unknown as QueueWithin<Tx>;
@@ -306,6 +320,54 @@ export class Queue<Db = unknown> {
     await feature.load();
     const wake = () => wakeups.workAdded(true);
     return feature.over(store.schedules, { maxPayload: options.maxPayload, synchronous: false, wake });
+  }
+
+  // ---- workflows -----------------------------------------------------------------------------
+
+  /**
+   * Emits an event, for which tasks wait by `waitForEvent`: those that do, and those that will. The first event of a name counts.
+   * @param payload what they get; nothing is `null`
+   * @returns `false`: there is an event of this name already, and nothing was written
+   * @throws TypeError for a wrong name; NotSerializableError, PayloadTooLargeError, DatabaseError
+   */
+  emitEvent = async (name: string, payload?: unknown): Promise<boolean> =>
+    await this.#workflowActions().emitEvent(name, payload);
+
+  /**
+   * Writes tasks that belong together, all or none, each as `[fn, ...args]`.
+   * @returns the id of the group, and the ids of its tasks
+   * @throws TypeError for a wrong option, or a call with a `uniqueKey`; as `enqueueTasks`
+   */
+  enqueueGroup = async (entries: readonly AnyEntry[], options?: GroupOptions): Promise<Group> =>
+    await this.#workflowActions().enqueueGroup(entries, options);
+
+  /**
+   * Writes tasks that run one after the other, all or none, each as `[fn, ...args]`: each gets the result of the one before as its
+   * last argument. One that fails for good, or is cancelled, cancels the rest.
+   * @throws TypeError for a call with a `uniqueKey`; as `enqueueTasks`
+   */
+  enqueueChain = async (entries: readonly AnyEntry[]): Promise<{ ids: TaskId[] }> =>
+    await this.#workflowActions().enqueueChain(entries);
+
+  /**
+   * Waits until a group has ended, and counts its members.
+   * @param options as those of `awaitTaskCompletion`
+   * @throws TypeError when the task is no group; as `awaitTaskCompletion`
+   */
+  awaitGroup = async (id: TaskId | number, options?: AwaitOptions): Promise<GroupCounts> =>
+    await this.#feature("workflows").awaitGroup(taskId(id, "awaitGroup"), options);
+
+  /**
+   * A task with its steps, what it waits for, and its children, level by level; `undefined` if it does not exist.
+   * @throws TypeError for a wrong option; DatabaseError
+   */
+  getRun = async <R = unknown>(id: TaskId<R> | number, options?: RunOptions): Promise<Run<R> | undefined> =>
+    (await this.#feature("workflows").getRun(taskId(id, "getRun"), options)) as Run<R> | undefined;
+
+  #workflowActions(): WorkflowActions {
+    const { wakeups, options } = this.#open();
+    const wake = () => wakeups.workAdded(true);
+    return this.#feature("workflows").over({ maxPayload: options.maxPayload, synchronous: false, wake });
   }
 
   async #enqueue(prepared: Prepared): Promise<number> {
@@ -485,31 +547,46 @@ export class Queue<Db = unknown> {
   // ---- operate -------------------------------------------------------------------------------
 
   /**
-   * Makes a finished or scheduled task pending now, with `retryCount` 0.
-   * @throws TaskNotFoundError, TaskRunningError, DuplicateTaskError
+   * Makes a finished or scheduled task pending now, with `retryCount` 0. Its steps stay: what they did is not done again.
+   * @param options `fromStep`: drops the step of this name, and those that were stored after it
+   * @throws TaskNotFoundError, TaskRunningError, DuplicateTaskError; TypeError for a step that the task does not have
    */
-  retryTask = async <R = unknown>(id: TaskId<R> | number): Promise<Task<R>> => {
+  retryTask = async <R = unknown>(id: TaskId<R> | number, options?: RetryOptions): Promise<Task<R>> => {
     const { store, wakeups } = this.#open();
-    const operated = await (store.requests ?? store).retry(taskId(id, "retryTask"));
+    const { fromStep } = readRetryOptions(options);
+    const asked = taskId(id, "retryTask");
+    if (fromStep !== undefined && !(await this.#feature("workflows").retryFrom(asked, fromStep)))
+      await this.#refuseStep(asked, fromStep);
+    const operated = await (store.requests ?? store).retry(asked);
     if (!operated) throw new TaskNotFoundError(id);
     if (operated.record.status === "running") throw new TaskRunningError(id);
     wakeups.workAdded();
     return toTask<R>(operated.record);
   };
 
+  /** @throws TaskNotFoundError, TypeError */
+  async #refuseStep(id: number, step: string): Promise<never> {
+    if ((await this.getTask(id)) === undefined) throw new TaskNotFoundError(id);
+    throw new TypeError(`retryTask: fromStep: task ${id} has stored no step ${JSON.stringify(step)}`);
+  }
+
   /**
-   * Ends an unfinished task as `cancelled`; a finished one stays as it is. The signal of a running function is aborted
-   * within 1 s, in any process.
-   * @param options `reason`: the message of the task's error @default "cancelled by queue.cancelTask"
+   * Ends an unfinished task as `cancelled`, with its children and theirs; a finished one stays as it is. The signal of a running
+   * function is aborted within 1 s, in any process.
+   * @param options `reason`: the message of the task's error @default "cancelled by queue.cancelTask"; `tree`: false leaves the
+   * children alone @default true
    * @throws TaskNotFoundError; TypeError for a wrong option
    */
   cancelTask = async <R = unknown>(id: TaskId<R> | number, options?: CancelOptions): Promise<Task<R>> => {
     const { store, wakeups } = this.#open();
-    const error = JSON.stringify({ name: "TaskCancelled", message: readCancelOptions(options).reason });
-    const operated = await (store.requests ?? store).cancel(taskId(id, "cancelTask"), error);
+    const { reason, tree } = readCancelOptions(options);
+    const error = JSON.stringify({ name: "TaskCancelled", message: reason });
+    const operated = await (store.requests ?? store).cancel(taskId(id, "cancelTask"), error, !tree);
     if (!operated) throw new TaskNotFoundError(id);
-    wakeups.taskChanged([id]);
-    return toTask<R>(operated.record);
+    const { record } = operated;
+    wakeups.taskChanged(record.rootId === null ? [id] : undefined);
+    if (record.parentId !== null) wakeups.workAdded();
+    return toTask<R>(record);
   };
 
   /**

@@ -6,6 +6,7 @@ import { warn } from "../events.ts";
 import type { TaskId } from "../task.ts";
 import type { Entries, Ids, Prepared } from "./enqueue.ts";
 import type { ScheduleEntries } from "./schedules.ts";
+import type { AnyEntry, Group, GroupOptions } from "./workflows.ts";
 
 /**
  * The return type of a method inside a transaction: a value where the Drizzle driver is synchronous (better-sqlite3), a
@@ -49,8 +50,18 @@ export interface SchedulesWithin<Tx> {
   removeSchedule(name: string): WithinResult<Tx, void>;
 }
 
+/** Workflows inside of a transaction: what is written counts if and only if the transaction commits. */
+export interface WorkflowsWithin<Tx> {
+  /** @throws as `Queue.emitEvent` */
+  emitEvent(name: string, payload?: unknown): WithinResult<Tx, boolean>;
+  /** @throws as `Queue.enqueueGroup` */
+  enqueueGroup(entries: readonly AnyEntry[], options?: GroupOptions): WithinResult<Tx, Group>;
+  /** @throws as `Queue.enqueueChain` */
+  enqueueChain(entries: readonly AnyEntry[]): WithinResult<Tx, { ids: TaskId[] }>;
+}
+
 /** The queue inside a transaction. Its tasks exist only if the transaction commits, and no worker sees them before. */
-export interface QueueWithin<Tx> extends SchedulesWithin<Tx> {
+export interface QueueWithin<Tx> extends SchedulesWithin<Tx>, WorkflowsWithin<Tx> {
   /** @throws as `Queue.enqueueTask`; AsyncTransactionError when the transaction has ended */
   enqueueTask<F extends Enqueueable>(
     fn: F,

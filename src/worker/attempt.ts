@@ -5,7 +5,7 @@
  */
 
 import { longestWait, milliseconds } from "../base/options/durations.ts";
-import { type Clock, systemClock } from "../base/runtime/clock.ts";
+import { systemClock } from "../base/runtime/clock.ts";
 import { mapMaybe } from "../base/runtime/maybe-promise.ts";
 import { after, performance, type Timer } from "../base/runtime/timers.ts";
 import { CancelTask, SnoozeTask, ThrottleTask } from "../base/tasks/control-errors.ts";
@@ -24,38 +24,19 @@ import {
   WorkerStoppedError,
 } from "../errors.ts";
 import type { WithinResult } from "../queue/transaction.ts";
-import type { MaybePromise, Outcome, TransactionalStore } from "../store.ts";
+import type { MaybePromise, Outcome } from "../store.ts";
 import type { JsonObject, Task, TaskError, TaskRecord } from "../task.ts";
+import type { AttemptHost } from "./attempt-host.ts";
+import type { AttemptPart, PartOf } from "./attempt-part.ts";
 import { AttemptTrace, type CallEnd } from "./attempt-trace.ts";
 import { checkedResult } from "./checked-call.ts";
 import type { Execution, Executor } from "./executor.ts";
 import { FinalFailure } from "./final-failure.ts";
 import { runHook } from "./hooks.ts";
-import { AttemptLog, type TaskLogs } from "./logs.ts";
+import { AttemptLog } from "./logs.ts";
 import { LazyAbort, type RunningTask, runAs, runningTask } from "./task-context.ts";
 
-/** What an attempt needs from its worker. */
-export interface AttemptHost {
-  readonly store: Pick<TransactionalStore, "within" | "synchronous">;
-  readonly logs: TaskLogs;
-  readonly context: unknown;
-  readonly maxPayload: number;
-  /** @default the host's */
-  readonly clock?: Clock | undefined;
-  executorOf(definition: TaskDefinition): Executor;
-  /** Writes the `maxRetries` that the caller left to the worker. */
-  fillDefaults(record: TaskRecord, maxRetries: number): Promise<void>;
-  /** Records progress, to be written with the next batch. */
-  noteProgress(record: TaskRecord, progress: number, note: string | null): void;
-  /** Lets no task of this task's group, else function, start for so many milliseconds. Never rejects. */
-  throttle(record: TaskRecord, delay: number): Promise<void>;
-  /** Whether a transaction of the function's own has completed the task. */
-  isCompleted(record: TaskRecord): Promise<boolean>;
-  /** Reports an error that changes nothing: a hook or a retry policy threw. */
-  report(error: unknown, where: string): void;
-}
-
-/** Milliseconds that a completion in the function's own transaction waits until the log is written. */
+/** Milliseconds that a completion in the function's own transaction, or a feature, waits until the log is written. */
 const logWriteMs = 100;
 
 /** The monotonic clock. It wraps around: a difference is right up to 37 hours. */
@@ -83,7 +64,7 @@ export class RunningAttempt implements Execution {
   #log: AttemptLog | undefined;
   #phase: "claimed" | "started" | "calling" | "called" | "finished" = "claimed";
   /** The attempt no longer decides about the task: another program changed it, or the worker hands it back. */
-  #released: "lost" | "interrupted" | undefined;
+  #released: "lost" | "interrupted" | "left" | undefined;
   /** The row of a lost task, when it was cancelled during the attempt. */
   #cancelled: TaskRecord | undefined;
   #timedOut: Error | undefined;
@@ -96,6 +77,7 @@ export class RunningAttempt implements Execution {
   /** Stops waiting for the function or the hook that is running. */
   #stopWaiting: () => void = () => undefined;
   #trace: AttemptTrace | undefined;
+  #part: AttemptPart | undefined;
   /** The completion that the function wrote in its own transaction. That transaction may have been rolled back. */
   #completedWithin: { value: unknown; outcome: Outcome } | undefined;
   /** The error of a completion in the function's own transaction that the database would refuse again. */
@@ -135,6 +117,11 @@ export class RunningAttempt implements Execution {
     return this.#released === "lost";
   }
 
+  /** Whether a feature has ended the attempt without an outcome. */
+  get hasLeft(): boolean {
+    return this.#released === "left";
+  }
+
   /** How long the function ran, in milliseconds; undefined: its call has not begun, or has not ended. */
   get ranMs(): number | undefined {
     return this.#took < 0 ? undefined : this.#took / 16;
@@ -149,9 +136,30 @@ export class RunningAttempt implements Execution {
       signal: () => this.#abort.signal,
       noteProgress: (progress, note) => this.#host.noteProgress(this.record, progress, note),
       log: (message) => this.#addToLog(message),
+      group: () => this.#host.features?.groupOf(this.record),
       completeWithin: (tx, result) => this.#completeChecked(tx, result),
     });
     return this.#current;
+  }
+
+  /** Undefined for an attempt without a database. */
+  get part(): PartOf | undefined {
+    const { features, report } = this.#host;
+    const [leave, logWritten] = [() => this.#leave(), async () => await this.#log?.written(logWriteMs)];
+    return (
+      features &&
+      ((make) => {
+        this.#part ??= make({
+          ...features,
+          record: this.record,
+          signal: this.#abort.signal,
+          logWritten,
+          leave,
+          report,
+        });
+        return this.#part as ReturnType<typeof make>;
+      })
+    );
   }
 
   // ---- what the worker asks for --------------------------------------------------------------
@@ -204,6 +212,14 @@ export class RunningAttempt implements Execution {
     const handBack = () => this.#finish(this.#outcome({ kind: "interrupted" }));
     if (isEnding) this.#timer = after(this.#executor.abortTimeoutMs, handBack);
     else handBack();
+  }
+
+  /** The function never settles: it is left alone, with what it waits for. */
+  #leave(): void {
+    if (this.#released || this.#phase === "finished") return;
+    this.#released = "left";
+    this.#timer?.clear();
+    this.#finish(undefined);
   }
 
   /** The database has refused the attempt's outcome, and the task has failed with this error. */
@@ -302,6 +318,11 @@ export class RunningAttempt implements Execution {
 
   #outcomeOf(end: CallEnd): MaybePromise<Outcome> {
     if (this.#released) return this.#outcome({ kind: "interrupted" });
+    const ending = this.#part?.ending(end.how === "threw", end.how === "threw" ? end.error : undefined);
+    return ending ? ending.then(() => this.#outcomeOfEnd(end)) : this.#outcomeOfEnd(end);
+  }
+
+  #outcomeOfEnd(end: CallEnd): MaybePromise<Outcome> {
     if (this.#completedWithin) return this.#outcomeUnlessCompleted(end, this.#completedWithin.value);
     return this.#outcomeOfCall(end);
   }
@@ -359,8 +380,8 @@ export class RunningAttempt implements Execution {
     const result = encode(value, "result") ?? null;
     if (result !== null) checkSize(`the result of ${this.record.func}`, this.#host.maxPayload, result);
     // No spread: this is the outcome of nearly every task.
-    const { id, generationId, workerId, startedAt } = this.record;
-    return { id, generationId, workerId, startedAt, kind: "completed", result };
+    const { id, generationId, workerId, startedAt, parentId } = this.record;
+    return { id, generationId, workerId, startedAt, parentId, kind: "completed", result };
   }
 
   /** The one place that decides whether a failed attempt is retried. */
@@ -393,8 +414,8 @@ export class RunningAttempt implements Execution {
   }
 
   #outcome<K extends { kind: Outcome["kind"] }>(kind: K) {
-    const { id, generationId, workerId, startedAt } = this.record;
-    return { id, generationId, workerId, startedAt, ...kind };
+    const { id, generationId, workerId, startedAt, parentId } = this.record;
+    return { id, generationId, workerId, startedAt, parentId, ...kind };
   }
 
   // ---- hooks, and the end --------------------------------------------------------------------
@@ -432,7 +453,7 @@ export class RunningAttempt implements Execution {
     this.#timer?.clear();
     // A hook may still be waited for: the trace and the timer of its call end now.
     if (this.#released) this.#stopWaiting();
-    const settled = this.#released === "lost" ? undefined : outcome;
+    const settled = this.#released === "lost" || this.#released === "left" ? undefined : outcome;
     this.#trace?.end(settled, this.#cancelled !== undefined);
     // The attempt may be held for longer, by a timer of its function: not its messages and spans.
     this.#trace = undefined;

@@ -5,23 +5,21 @@
  */
 
 import { Bag } from "../base/runtime/bag.ts";
-import type { Clock } from "../base/runtime/clock.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { after, performance, setImmediate, type Timer } from "../base/runtime/timers.ts";
-import { definitionNamed, remoteDefinition, type TaskDefinition } from "../base/tasks/registry.ts";
+import { definitionNamed, remoteDefinition } from "../base/tasks/registry.ts";
 import { DatabaseMovedError, OutcomeUnknownError } from "../errors.ts";
-import type { LimitStore } from "../features/limits/contract.ts";
-import type { Wakeups } from "../queue/wakeups.ts";
-import type { Outcome, SettleAndClaimResult, Sharing, Store } from "../store.ts";
+import type { Outcome, SettleAndClaimResult } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import { possibleOutcome, UnknownClaims } from "./ambiguous-results.ts";
-import { type AttemptHost, RunningAttempt } from "./attempt.ts";
+import { RunningAttempt } from "./attempt.ts";
+import type { AttemptHost } from "./attempt-host.ts";
 import { CycleFailures } from "./cycle-failures.ts";
 import { CycleLoop } from "./cycle-loop.ts";
 import { type Cycle, CyclesUnderWay, type SlotClaim } from "./cycles-under-way.ts";
 import { Defaults } from "./defaults.ts";
+import type { DispatcherHost } from "./dispatcher-host.ts";
 import { publishClaim } from "./events.ts";
-import type { Executor } from "./executor.ts";
 import { HeldStarts } from "./held-starts.ts";
 import { TaskLogs } from "./logs.ts";
 import { type Loss, OwnershipCheck } from "./ownership.ts";
@@ -30,48 +28,6 @@ import { PrefetchBuffer, PrefetchControl, roomForCrashSensitive } from "./prefet
 import { ProgressNotes } from "./progress.ts";
 import { RefusedTasks } from "./refused-tasks.ts";
 import { throttleHolding } from "./throttle.ts";
-
-/** What the dispatcher needs from its worker. */
-export interface DispatcherHost {
-  readonly store: Pick<
-    Store,
-    | "settleAndClaim"
-    | "heldBy"
-    | "taskStates"
-    | "get"
-    | "progress"
-    | "log"
-    | "fillDefaults"
-    | "within"
-    | "synchronous"
-    | "cyclesMayOverlap"
-  > & { limits: LimitStore };
-  readonly wakeups: Wakeups;
-  readonly workerId: string;
-  readonly queueNames: readonly string[];
-  /** May change at any time. */
-  readonly concurrency: number;
-  readonly context: unknown;
-  readonly maxPayload: number;
-  readonly clock?: Clock | undefined;
-  executorOf(definition: TaskDefinition): Executor;
-  /** The names of the functions that the worker runs, as of now. */
-  funcs(): readonly string[];
-  /** Of these functions, how those share that have groups or shared limits. */
-  sharing(funcs: readonly string[]): ReadonlyMap<string, Sharing> | undefined;
-  /** Another process has declared this worker dead and deleted its row. */
-  onDeclaredDead(): void;
-  /** A claim was answered; `more`: there may be more tasks than it had slots for. */
-  onClaim(more: boolean): void;
-  /** A task became `scheduled`: it may be due before the next one that is known. */
-  onScheduled(): void;
-  reportStarted(record: TaskRecord): void;
-  /** `ranMs`: how long the function ran; undefined: it was not called. */
-  reportSettled(record: TaskRecord, outcome: Outcome, ranMs: number | undefined): void;
-  /** The attempt has no outcome that counts. `cancelled`: the row, when the task was cancelled during the attempt. */
-  reportLost(record: TaskRecord, cancelled: TaskRecord | undefined): void;
-  reportError(error: unknown, where: string): void;
-}
 
 const noLoss: ReadonlyMap<RunningAttempt, Loss> = new Map();
 
@@ -135,6 +91,7 @@ export class Dispatcher {
       noteProgress: (record, progress, note) => this.#progress.add(record, progress, note),
       throttle: (record, delay) => throttleHolding(this.#held, host.store.limits, record, delay, report),
       isCompleted: (record) => this.ownership.isCompleted(record),
+      features: host.featuresOf?.(() => this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0),
       report,
     };
     this.#loop = new CycleLoop({
@@ -337,9 +294,10 @@ export class Dispatcher {
     if (!registered) this.#host.onDeclaredDead();
     const kinds = new Set(batch.map(({ outcome }) => outcome.kind));
     if (kinds.has("retry") || kinds.has("snoozed")) this.#host.onScheduled();
-    // Another worker of this process may have a free slot for the tasks handed back, or for the place under a limit.
+    // Another worker of this process may have a free slot for the tasks handed back, for the place under a limit, or for a parent.
     const leavesPlace = this.#limited && batch.length > 0 && !retaken;
-    if (kinds.has("interrupted") || leavesPlace) this.#host.wakeups.workAdded();
+    const freesParent = batch.some(({ attempt }) => attempt.record.parentId !== null);
+    if (kinds.has("interrupted") || leavesPlace || freesParent) this.#host.wakeups.workAdded();
   }
 
   /** Never throws: the outcomes are settled, whatever happens to their events. */
@@ -402,10 +360,14 @@ export class Dispatcher {
   readonly #onEnd = (attempt: RunningAttempt, outcome: Outcome | undefined): void => {
     if (outcome) {
       this.#ended.push(new PendingSettlement(attempt, outcome));
+      // The end may let the parent go on.
+      if (attempt.record.parentId !== null) this.#mayHaveWork = true;
     } else {
       this.#owned.delete(attempt);
       this.#prefetched.remove(attempt);
-      this.#host.reportLost(attempt.record, attempt.cancelled);
+      // It may wait for a time that is due before the next one that is known.
+      if (attempt.hasLeft) this.#host.onScheduled();
+      else this.#host.reportLost(attempt.record, attempt.cancelled);
       this.#mayHaveWork = true;
     }
     if (this.inflight === this.#ended.length + this.#underWay.settling) this.#prefetch.stopped();

@@ -2,11 +2,15 @@
  * The one way in which a feature joins a queue: what it adds to the queue, and to each worker, drain and Manager that starts on
  * it. `open.ts` adds the features, since the core imports none.
  */
+
+import type { Clock } from "../base/runtime/clock.ts";
 import { internalsOf, type QueueMethods } from "../queue/internals.ts";
 import type { Queue } from "../queue/queue.ts";
+import type { AttemptFeatures } from "./attempt-part.ts";
 import { type ExecutorSettings, type Executors, eventLoopExecutors, type OpenExecutors } from "./executor.ts";
 import { type Meter, type MeterHost, noMeter, type OpenMeter } from "./meter.ts";
 import type { Job, JobHost } from "./periodic-job.ts";
+import type { TaskGroup } from "./task-group.ts";
 
 export interface Feature {
   /** What the methods of the queue do. */
@@ -46,4 +50,22 @@ export function openMeter(queue: Queue, host: MeterHost): Meter {
 
 function lastOf<K extends "executors" | "meter">(queue: Queue, part: K): Feature[K] | undefined {
   return featuresOf(queue).findLast((feature) => feature[part] !== undefined)?.[part];
+}
+
+/** Milliseconds that a task may wait in a slot that no other task needs. A clock that a test steps stands still meanwhile. */
+const longestInSlot = (clock: Clock | undefined): number => (clock ? 0 : 1_000);
+
+/** What the attempts of one worker have for features. @param hasFreeSlot whether the worker could start another task */
+export function attemptFeatures(queue: Queue, hasFreeSlot: () => boolean): AttemptFeatures {
+  const { methods, options } = internalsOf(queue);
+  return {
+    queue,
+    hasFreeSlot,
+    patience: longestInSlot(options.clock),
+    groupOf: (record) => {
+      if (!methods.groupOf)
+        throw new TypeError("currentTask().group: this queue was not opened by openQueue");
+      return methods.groupOf(record) as TaskGroup;
+    },
+  };
 }

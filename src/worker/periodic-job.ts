@@ -34,6 +34,8 @@ export interface NextDue {
   nextSlot?: number | undefined;
   /** Hooks are owed. */
   owesHooks?: boolean | undefined;
+  /** Milliseconds until a wait is over by its time, at most a minute; undefined: no task waits. */
+  nextWait?: number | undefined;
 }
 
 /** What a feature's job may need from the worker that runs it. */

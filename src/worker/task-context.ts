@@ -8,6 +8,8 @@ import { beginning } from "../base/values/thrown.ts";
 import { NotInTaskError } from "../errors.ts";
 import type { WithinResult } from "../queue/transaction.ts";
 import type { JsonObject, TaskRecord } from "../task.ts";
+import type { PartOf } from "./attempt-part.ts";
+import type { TaskGroup } from "./task-group.ts";
 
 /** The running task, as `currentTask()` returns it. */
 export interface RunningTask<C = unknown> {
@@ -33,6 +35,13 @@ export interface RunningTask<C = unknown> {
   readonly traceContext: JsonObject | null;
   /** The slot of the schedule that made the task; `undefined` for other tasks, and for one that `triggerSchedule` made. */
   readonly schedule: TaskSlot | undefined;
+  /**
+   * Inside of a step: a text that is the same in each attempt at this step and different for any other step, such as for the
+   * idempotency key of a request. `undefined` outside of steps.
+   */
+  readonly stepKey: string | undefined;
+  /** The group of which the task is a member, or whose `then` it is. @throws TypeError from its methods for other tasks */
+  readonly group: TaskGroup;
   /**
    * Stores the progress `n` and a note (up to 1,000 characters) in the task's row. Written every 100 ms; the last one
    * counts.
@@ -69,6 +78,8 @@ export interface TaskContextHost {
   signal(): AbortSignal;
   noteProgress(progress: number, note: string | null): void;
   log(message: string): void;
+  /** @returns undefined for an attempt without a database */
+  group?(): TaskGroup | undefined;
   completeWithin<Tx>(tx: Tx, result: unknown): WithinResult<Tx, void>;
 }
 
@@ -84,6 +95,12 @@ export function runningTask({ record, kwargs, context, ...host }: TaskContextHos
     kwargs,
     context,
     schedule: slotOf(record),
+    stepKey: undefined,
+    get group() {
+      const group = host.group?.();
+      if (!group) throw new TypeError("currentTask().group: this attempt runs without the queue's database");
+      return group;
+    },
     get traceContext() {
       return traceContextIn(record);
     },
@@ -130,11 +147,16 @@ export class LazyAbort {
 }
 
 /** The attempt, which builds the `RunningTask` when a function first calls `currentTask()`. */
-interface CurrentTask {
+export interface CurrentTask {
   readonly current: RunningTask;
+  /** What a feature keeps for this attempt, made at the first call. Undefined: the attempt has no database. */
+  readonly part?: PartOf | undefined;
 }
 
 const running = processGlobal("running", () => new AsyncLocalStorage<CurrentTask>());
+
+/** The attempt that runs in this async context; undefined: none does. */
+export const runningAttempt = (): CurrentTask | undefined => running.getStore();
 
 /**
  * The task whose function is running in this async context.

@@ -24,7 +24,7 @@ import { CodeLimits } from "./code-limits.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { publishCrashes, WorkerEmitter } from "./events.ts";
 import type { Executors } from "./executor.ts";
-import { openExecutors, openMeter } from "./feature.ts";
+import { attemptFeatures, openExecutors, openMeter } from "./feature.ts";
 import { Lifecycle, together } from "./lifecycle.ts";
 import { type Maintenance, maintenanceOf } from "./maintenance.ts";
 import type { Meter } from "./meter.ts";
@@ -215,6 +215,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
     return new Dispatcher({
       store,
       wakeups,
+      featuresOf: (hasFreeSlot) => attemptFeatures(this.#queue, hasFreeSlot),
       workerId,
       queueNames: queueName,
       get concurrency() {

@@ -126,7 +126,7 @@ const seams: readonly string[] = [
   "src/queue/settle-drained.ts > src/features/drain/contract.ts",
   "src/queue/waits.ts > src/features/limits/contract.ts",
   "src/worker/code-limits.ts > src/features/limits/contract.ts",
-  "src/worker/dispatcher.ts > src/features/limits/contract.ts",
+  "src/worker/dispatcher-host.ts > src/features/limits/contract.ts",
   "src/worker/throttle.ts > src/features/limits/contract.ts",
 ];
 

@@ -30,6 +30,8 @@ export function newTask(changes: Partial<NewTask> = {}): NewTask {
     fillDefaults: 0,
     groupKey: null,
     traceContext: null,
+    parentId: null,
+    rootId: null,
     ...changes,
   };
 }
@@ -138,8 +140,8 @@ export const outcomes = {
   interrupted: (task) => ({ ...ownerOf(task), kind: "interrupted" }),
 } satisfies { [K in Outcome["kind"]]: (task: TaskRecord) => OutcomeOf<K> };
 
-function ownerOf({ id, generationId, workerId, startedAt }: TaskRecord) {
-  return { id, generationId, workerId, startedAt };
+function ownerOf({ id, generationId, workerId, startedAt, parentId }: TaskRecord) {
+  return { id, generationId, workerId, startedAt, parentId };
 }
 
 /** Settles outcomes without claiming. */

@@ -119,6 +119,7 @@ export function checked(store: FullStore): FullStore {
     health: store.health,
     hooks: store.hooks,
     testing: store.testing,
+    workflows: store.workflows,
     partitions: store.partitions,
     within: (tx) => store.within(tx),
     transaction: (fn) => store.transaction(fn),

@@ -78,6 +78,8 @@ const newTask: fc.Arbitrary<() => NewTask> = fc
     ...task,
     unique: task.uniqueKey === null ? undefined : unique,
     groupKey: null,
+    parentId: null,
+    rootId: null,
     args: "[1]",
     kwargs: "{}",
     meta: '{"by":"test"}',

@@ -48,6 +48,8 @@ export function defaultRow(now: number): Omit<TaskRecord, "id" | "func"> {
     groupKey: null,
     scheduleName: null,
     slot: null,
+    parentId: null,
+    rootId: null,
   };
 }
 

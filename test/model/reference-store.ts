@@ -59,6 +59,9 @@ export function referenceStore(reference: Reference): FullStore {
     within: (tx) => ({
       insert: checked(tx, reference.insert.bind(reference)),
       settle: checked(tx, reference.settle.bind(reference)),
+      get workflows(): never {
+        return missing("workflows")();
+      },
       get schedules(): never {
         return missing("schedules")();
       },
@@ -117,6 +120,9 @@ export function referenceStore(reference: Reference): FullStore {
     },
     get hooks(): never {
       return missing("hooks")();
+    },
+    get workflows(): never {
+      return missing("workflows")();
     },
     get testing(): never {
       return missing("testing")();

@@ -51,6 +51,7 @@ export type Method = Exclude<
   | "health"
   | "hooks"
   | "testing"
+  | "workflows"
   | "partitions"
   | "log"
   | "logs"

@@ -161,7 +161,12 @@ export class Wire {
       this.#settled.push({ outcome, accepted: accepted === true });
       return accepted;
     };
-    return { insert: inside.insert.bind(inside), settle, schedules: inside.schedules };
+    return {
+      insert: inside.insert.bind(inside),
+      settle,
+      schedules: inside.schedules,
+      workflows: inside.workflows,
+    };
   }
 
   /** `on`: the thread on which the call takes effect. */

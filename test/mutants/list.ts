@@ -24,6 +24,7 @@ import { uniquenessFaults } from "./uniqueness.ts";
 import { upkeepFaults } from "./upkeep.ts";
 import { validationFaults } from "./validation.ts";
 import { valueFaults } from "./values.ts";
+import { workflowFaults } from "./workflows.ts";
 
 /** Faults of the claim and of the settlement: CI tries these on each commit. */
 export const coreFaults: readonly Mutant[] = claimAndSettle;
@@ -51,6 +52,7 @@ export const mutants: readonly Mutant[] = [
   ...statsFaults,
   ...causeFaults,
   ...hookFaults,
+  ...workflowFaults,
   ...validationFaults,
   ...testingFaults,
 ];

@@ -255,7 +255,7 @@ export const queueFaults: readonly Mutant[] = [
     name: "cancels-are-not-hinted-at",
     why: "An await in the process that cancels resolves half a second late, by the poll.",
     in: "Queue.cancelTask",
-    find: "wakeups.taskChanged([id]);",
+    find: "wakeups.taskChanged(record.rootId === null ? [id] : undefined);",
     replace: "",
     caughtBy: inQueue(
       "wakeups",

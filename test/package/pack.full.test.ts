@@ -63,7 +63,7 @@ test("the package holds the build and the documents, and nothing else", () => {
     /^examples\/.*\.(ts|mjs|md|json|py)$/,
     /^docs\/.*\.(md|svg|png|webp|json)$/,
     /^dist\/src\/.*\.(js|d\.ts)$/,
-    /^dist\/require\/src\/((entries\/\w+\/)?index\.cjs|features\/drain\/[\w-]+\.cjs|features\/dashboard\/index\.cjs|features\/manager\/index\.cjs|features\/agent\.cjs|features\/testing\/index\.cjs|.*\.d\.cts)$/,
+    /^dist\/require\/src\/((entries\/\w+\/)?index\.cjs|features\/drain\/[\w-]+\.cjs|features\/dashboard\/index\.cjs|features\/manager\/index\.cjs|features\/agent\.cjs|features\/testing\/index\.cjs|features\/workflows\/steps\.cjs|.*\.d\.cts)$/,
     /^dist\/drizzle\/\w+\.(js|cjs|d\.ts|d\.cts)$/,
   ];
   expect(files.filter((file) => !known.some((pattern) => pattern.test(file)))).toEqual([]);
@@ -237,15 +237,17 @@ test.for(["module", "commonjs"])("the schemas for servers are there for an app o
       "dbq_attempts",
       "dbq_audit",
       "dbq_drains",
+      "dbq_events",
       "dbq_limits",
       "dbq_owed_hooks",
       "dbq_schedules",
       "dbq_settings",
       "dbq_stats",
+      "dbq_steps",
       "dbq_task_logs",
       "dbq_tasks",
     ],
-    "dbq_workers",
+    ...["dbq_waits", "dbq_workers"],
   ];
   const { postgres, mysql } = JSON.parse(project.node("out/app.js"));
   expect([postgres.sort(), mysql.sort()]).toEqual([tables, tables]);

@@ -35,6 +35,8 @@ describe("prepare", () => {
         timeout: null,
         requestId: null,
         uniqueKey: null,
+        parentId: null,
+        rootId: null,
         unique: undefined,
         groupKey: null,
         fillDefaults: 0,

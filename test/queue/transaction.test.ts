@@ -90,7 +90,6 @@ describe.each(targets)("a transaction of %s", (_, target) => {
 
   it("is rolled back when the callback returns a promise or another thenable", async () => {
     const { queue, counts } = await opened(target);
-    // biome-ignore lint/suspicious/noThenProperty: the test needs a thenable that is not a promise.
     const thenable = { then: () => undefined };
     const promises = [
       () => Promise.resolve(1),

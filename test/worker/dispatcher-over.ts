@@ -2,7 +2,8 @@
 import { onTestFinished } from "vitest";
 import { Wakeups } from "../../src/queue/wakeups.ts";
 import type { TaskRecord } from "../../src/task.ts";
-import { Dispatcher, type DispatcherHost } from "../../src/worker/dispatcher.ts";
+import { Dispatcher } from "../../src/worker/dispatcher.ts";
+import type { DispatcherHost } from "../../src/worker/dispatcher-host.ts";
 import { eventLoopExecutor } from "../../src/worker/executor.ts";
 
 /** A claimed task without arguments. */
@@ -30,6 +31,8 @@ export function claimedRecord(id: number, func: string): TaskRecord {
       traceContext: null,
       scheduleName: null,
       slot: null,
+      parentId: null,
+      rootId: null,
     },
   };
 }

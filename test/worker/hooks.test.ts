@@ -99,7 +99,6 @@ const hooks: Hook[] = ["beforeRun", "onSuccess", "onFailure"];
 const endings: Ends[] = [
   ["throws", () => raise(error)],
   ["rejects", () => Promise.reject(error)],
-  // biome-ignore lint/suspicious/noThenProperty: the test needs a custom thenable.
   ["gives a thenable that throws", () => ({ then: () => raise(error) })],
 ];
 

@@ -196,7 +196,6 @@ const throwing: [what: string, value: () => unknown, tells: string][] = [
     }),
     "call stack",
   ],
-  // biome-ignore lint/suspicious/noThenProperty: the test needs a custom thenable.
   ["a then that throws when it is read", () => Object.defineProperty({}, "then", { get: trap }), "a trap"],
   ["a proxy that traps everything", () => trapped({}), "a trap of the proxy"],
   ["a revoked proxy", revoked, "revoked"],

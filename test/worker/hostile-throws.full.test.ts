@@ -42,7 +42,6 @@ const thrown: [what: string, value: () => unknown, name: string, tells: string][
   ["a SharedArrayBuffer", () => new SharedArrayBuffer(8), "Thrown", "SharedArrayBuffer"],
   ["a generator", () => (function* () {})(), "Thrown", "Generator"],
   ["a promise that never settles", () => new Promise(() => undefined), "Thrown", "pending"],
-  // biome-ignore lint/suspicious/noThenProperty: the test needs a custom thenable.
   ["a thenable that throws", () => ({ then: trap }), "Thrown", "then"],
   ["an object that looks like an error", () => ({ name: "E", message: "m" }), "Thrown", "message: 'm'"],
   ["an object that cannot be shown", () => hostileText, "Thrown", "toString"],

@@ -170,11 +170,25 @@ export function readWatchOptions(given: unknown): { signal: AbortSignal | undefi
 export interface CancelOptions {
   /** Why, in 1 to 255 characters: the message of the task's error. @default "cancelled by queue.cancelTask" */
   reason?: string;
+  /** Whether the task's children, and theirs, are cancelled too. @default true */
+  tree?: boolean;
 }
 
 /** @throws TypeError */
-export function readCancelOptions(given: unknown): { reason: string } {
-  return { reason: "cancelled by queue.cancelTask", ...readOptions(given, "cancelTask", { reason: label }) };
+export function readCancelOptions(given: unknown): Required<CancelOptions> {
+  const read = readOptions<Required<CancelOptions>>(given, "cancelTask", { reason: label, tree: boolean });
+  return { reason: "cancelled by queue.cancelTask", tree: true, ...read };
+}
+
+/** Options of `retryTask`. */
+export interface RetryOptions {
+  /** The step from which a workflow runs again: it and those that were stored after it are dropped. @default none is */
+  fromStep?: string;
+}
+
+/** @throws TypeError */
+export function readRetryOptions(given: unknown): RetryOptions {
+  return readOptions<RetryOptions>(given, "retryTask", { fromStep: label } as never);
 }
 
 /** Filter of `countTasks` and `listCounts`: a task matches when all given fields match. */

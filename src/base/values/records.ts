@@ -25,6 +25,7 @@ export function toTask<R = unknown>(record: TaskRecord): Task<R> {
     slot: dateOrNull(record.slot),
     fillDefaults: record.fillDefaults === 1,
     traceContext: traceContextIn(record),
+    rootId: record.rootId === record.id ? null : record.rootId,
   };
 }
 

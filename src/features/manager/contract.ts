@@ -73,6 +73,7 @@ export type AgentTask = Pick<
   | "startedAt"
   | "retryCount"
   | "maxRetries"
+  | "parentId"
 >;
 
 export type AgentAttempt = Pick<StoredAttempt, "taskId" | "generationId" | "workerId" | "outcome">;

@@ -111,10 +111,10 @@ export class Session {
   hold(task: AgentTask, { givenAt, isFound = false }: { givenAt?: number; isFound?: boolean } = {}): void {
     if (task.status !== "running") return;
     const { id, generationId, func, groupKey, queueName, workerId, createdAt, waitUntil } = task;
-    const { startedAt, retryCount, maxRetries } = task;
+    const { startedAt, retryCount, maxRetries, parentId } = task;
     const kept = {
       ...{ id, generationId, func, groupKey, queueName, workerId, createdAt, waitUntil },
-      ...{ startedAt, retryCount, maxRetries, givenAt, lines: 0 },
+      ...{ startedAt, retryCount, maxRetries, parentId, givenAt, lines: 0 },
     };
     const key = keyOf({ id, generation: generationId });
     this.held.set(key, { task: kept, namedAt: performance.now(), isFound });

@@ -17,8 +17,8 @@ import { type SettledTask, toThrown } from "./wire.ts";
 
 /** The outcome of an attempt, made of what the agent says and of the row as it was claimed. */
 export function outcomeOf(told: SettledTask, held: Held, maxPayload: number): Outcome {
-  const { id, generationId, workerId, startedAt } = held;
-  const owner = { id, generationId, workerId, startedAt };
+  const { id, generationId, workerId, startedAt, parentId } = held;
+  const owner = { id, generationId, workerId, startedAt, parentId };
   switch (told.status) {
     case "completed":
       return completed(told, held, maxPayload);
@@ -35,19 +35,19 @@ export function outcomeOf(told: SettledTask, held: Held, maxPayload: number): Ou
 }
 
 function completed(told: SettledTask & { status: "completed" }, held: Held, maxPayload: number): Outcome {
-  const { id, generationId, workerId, startedAt } = held;
+  const { id, generationId, workerId, startedAt, parentId } = held;
   try {
     const result = encode(told.result, "result") ?? null;
     if (result !== null) checkSize(`the result of ${held.func}`, maxPayload, result);
-    return { id, generationId, workerId, startedAt, kind: "completed", result };
+    return { id, generationId, workerId, startedAt, parentId, kind: "completed", result };
   } catch (error) {
     return failed(error as Error, held, false);
   }
 }
 
 function failed(error: Error, held: Held, retry: boolean | { delay: number } | undefined): Outcome {
-  const { id, generationId, workerId, startedAt, retryCount, maxRetries } = held;
-  const owner = { id, generationId, workerId, startedAt };
+  const { id, generationId, workerId, startedAt, parentId, retryCount, maxRetries } = held;
+  const owner = { id, generationId, workerId, startedAt, parentId };
   const failure = failureOf(error.name === "TimeoutError" ? "timeout" : "failed", describeThrown(error));
   if (retry === false || retryCount >= maxRetries) return { ...owner, kind: "failed", ...failure };
   const delay = typeof retry === "object" ? retry.delay : defaultBackoff(retryCount + 1);

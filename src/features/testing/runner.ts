@@ -13,11 +13,12 @@ import type { Queue } from "../../queue/queue.ts";
 import type { Outcome, SettleAndClaim, SettleAndClaimResult } from "../../store.ts";
 import type { TaskError, TaskRecord } from "../../task.ts";
 import { CodeLimits } from "../../worker/code-limits.ts";
-import { Dispatcher, type DispatcherHost } from "../../worker/dispatcher.ts";
+import { Dispatcher } from "../../worker/dispatcher.ts";
+import type { DispatcherHost } from "../../worker/dispatcher-host.ts";
 import { WorkerEmitter } from "../../worker/events.ts";
 import type { Executors } from "../../worker/executor.ts";
 import { living } from "../../worker/failure-detector.ts";
-import { openExecutors, openJobs, openMeter } from "../../worker/feature.ts";
+import { attemptFeatures, openExecutors, openJobs, openMeter } from "../../worker/feature.ts";
 import type { Meter } from "../../worker/meter.ts";
 import type { Job } from "../../worker/periodic-job.ts";
 import { Calls } from "./calls.ts";
@@ -121,6 +122,7 @@ export class TestRunner extends WorkerEmitter {
     return {
       store: this.#store(),
       wakeups,
+      featuresOf: (hasFreeSlot) => attemptFeatures(runner.#queue, hasFreeSlot),
       workerId: this.id,
       get queueNames() {
         return runner.queueNames;

@@ -18,7 +18,7 @@ import { candidateColumns, toCandidate, toClaimed } from "../sql/rows.ts";
 import { type CycleResult, type FurtherClaim, SettleAndClaimOperations } from "../sql/settle-and-claim.ts";
 import { itemColumns, itemOf, keyAtClaim, type Statement } from "../sql/statements.ts";
 import type { Texts } from "../sql/texts.ts";
-import type { Transitions } from "../sql/transitions.ts";
+import { mayHaveParent, type Transitions } from "../sql/transitions.ts";
 import { type ClaimCursor, ClaimCursors, start as startOfClaims } from "./claim-cursor.ts";
 import { idOfClaims } from "./dialect.ts";
 
@@ -230,7 +230,6 @@ type Pending = () => CycleResult;
 /** The cycles of one queue on Postgres, most of them in one statement. */
 export class OneStatementCycles extends SettleAndClaimOperations {
   readonly #statements: CycleStatements;
-  readonly #transitions: Transitions;
   readonly #depth = new Depth();
   /** For each set of queues and functions: a claim for some says nothing about where the tasks of others are. */
   readonly #cursorsOf = memoize((_pairs: string) => new ClaimCursors());
@@ -239,7 +238,6 @@ export class OneStatementCycles extends SettleAndClaimOperations {
   constructor(texts: Texts, transitions: Transitions, statements: CycleStatements) {
     super(texts, transitions);
     this.#statements = statements;
-    this.#transitions = transitions;
   }
 
   override rewind(): void {
@@ -247,14 +245,14 @@ export class OneStatementCycles extends SettleAndClaimOperations {
   }
 
   /**
-   * One statement settles only completed tasks, each once: two outcomes of one task go one after the other, and other
-   * kinds of outcomes take several statements. Then the cycle is a transaction, in which the claim is one statement.
+   * One statement settles only completed tasks without a parent, each once: two outcomes of one task go one after the other, and
+   * other kinds of outcomes take several statements. Then the cycle is a transaction, in which the claim is one statement.
    */
   override *run(cycle: SettleAndClaim): Program<CycleResult> {
     const { outcomes, claim } = cycle;
     const completed = outcomes.filter((outcome) => outcome.kind === "completed");
     const ids = new Set(completed.map(({ id }) => id));
-    const isSimple = ids.size === outcomes.length && !this.#transitions.onEnd;
+    const isSimple = ids.size === outcomes.length && !outcomes.some(mayHaveParent);
     // Only a transaction can begin with the statement that relaxes its commit.
     if (!claim && isSimple && !this.#statements.isRelaxed)
       return { settled: yield* this.settle(outcomes), claimed: [], more: false, registered: true };

@@ -11,12 +11,15 @@ const returning = memoize(
   ({ text, names }: Compiled): Compiled => ({ text: `${text} returning id::text`, names }),
 );
 
+/** The parameter of the NOTIFY: no column has its name. */
+const notification = "its notification";
+
 /** The same, with one NOTIFY for all rows. */
 const notifyingOn = (channel: string) =>
   memoize(
     ({ text, names }: Compiled): Compiled => ({
       text: `${text} returning id::text, (${notifyText(channel, names.length + 1)})`,
-      names: [...names, "payload"],
+      names: [...names, notification],
     }),
   );
 
@@ -36,11 +39,11 @@ export function postgresSteps(schema: string | undefined): ServerSteps {
     isOneInsert: () => true,
     id: async (queryable, query, params, payload) => {
       const insert = inserting(payload)(compiler.compile(query));
-      return insertedIn(await execute(queryable, insert, { ...params, payload }))[0];
+      return insertedIn(await execute(queryable, insert, { ...params, [notification]: payload }))[0];
     },
     ids: async (queryable, query, params, payload) => {
       const insert = inserting(payload)(compiler.compileMany(query));
-      return insertedIn(await execute(queryable, insert, { items: listOf(params), payload }));
+      return insertedIn(await execute(queryable, insert, { items: listOf(params), [notification]: payload }));
     },
     changes: async (queryable, query, params) => {
       const change = returning(compiler.compileMany(query));

@@ -12,7 +12,7 @@ import { AsyncTransactionError, withAnotherTry } from "../../errors.ts";
 import type { FullTransaction } from "../../features/store.ts";
 import type { MaybePromise } from "../../store.ts";
 import type { Operations } from "../sql/operations.ts";
-import { scheduleWrites } from "../sql/store-methods.ts";
+import { scheduleWrites, workflowWrites } from "../sql/store-methods.ts";
 import { type DrizzleKind, drizzleOf, isTransaction, queryableOf, type ServerDrizzle } from "./drizzle.ts";
 import { holdClient } from "./held-clients.ts";
 import type { Queryable } from "./pool.ts";
@@ -95,6 +95,7 @@ export function inTransaction(kind: TransactionKind, ops: Operations, given: unk
         throw withAnotherTry(error, anotherTryByFailure(kind.steps.failureOf(error)));
       }),
     schedules: scheduleWrites((op) => write((execution) => execution.atomically(op)), ops.schedules),
+    workflows: workflowWrites((op) => write((execution) => execution.atomically(op)), ops.workflows),
   };
 }
 

@@ -15,7 +15,7 @@ const agentColumns = columnsOf("dbq_agents");
 const heldColumns = ["id", "generation_id", "worker_id"];
 // biome-ignore format: lists to read
 const taskFacts = ["id", "generation_id", "status", "func", "group_key", "queue_name", "worker_id", "created_at", "wait_until",
-  "started_at", "retry_count", "max_retries"] as const;
+  "started_at", "retry_count", "max_retries", "parent_id"] as const;
 const attemptFacts = ["task_id", "generation_id", "worker_id", "outcome"] as const;
 
 function agentStatements(d: Dialect) {
@@ -170,6 +170,7 @@ function toAgentTask(row: Row): AgentTask {
     startedAt: orNull(row[task.started_at]),
     retryCount: Number(row[task.retry_count]),
     maxRetries: Number(row[task.max_retries]),
+    parentId: orNull(row[task.parent_id]),
   };
 }
 

@@ -67,6 +67,15 @@ export const kindsOf = {
     id: "integer", task_id: "integer", generation_id: "integer", queue_name: "text", func: "text", status: "text",
     retry_count: "integer", worker_id: "text", tries: "integer", created_at: "time",
   },
+  dbq_steps: {
+    id: "integer", task_id: "integer", name: "text", seq: "integer", value: "json", error: "json",
+    generation_id: "integer", started_at: "time", ended_at: "time", undo_state: "text", undo_error: "json",
+    child_id: "integer",
+  },
+  dbq_events: { id: "integer", name: "text", payload: "json", emitted_at: "time" },
+  dbq_waits: {
+    id: "integer", task_id: "integer", name: "text", kind: "text", target: "text", deadline: "time", mode: "text",
+  },
 } as const satisfies Record<string, Kinds>;
 
 export type Table = keyof typeof kindsOf;
@@ -155,12 +164,21 @@ const numbersBesideColumns = new Set([
 /** The column of a field. */
 export const columnOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
+/** Where tables have columns of one name, these are of one kind. */
+const itemKinds: Kinds = {
+  ...kindsOf.dbq_waits,
+  ...kindsOf.dbq_steps,
+  ...kindsOf.dbq_schedules,
+  ...kindsOf.dbq_stats,
+  ...kindsOf.dbq_task_logs,
+  ...kindsOf.dbq_attempts,
+  ...kindsOf.dbq_tasks,
+};
+
 /** The type of a parameter in the list of a batch, by the column of the same name in camelCase. Times are milliseconds there. */
 export function itemTypeOf(name: string): "integer" | "real" | "text" {
   if (numbersBesideColumns.has(name)) return "integer";
-  const { dbq_tasks, dbq_attempts, dbq_task_logs, dbq_stats, dbq_schedules } = kindsOf;
-  const kinds: Kinds = { ...dbq_schedules, ...dbq_stats, ...dbq_task_logs, ...dbq_attempts, ...dbq_tasks };
-  const { [columnOf(name)]: kind = "text" } = kinds;
+  const { [columnOf(name)]: kind = "text" } = itemKinds;
   if (kind === "time") return "integer";
   return kind === "json" ? "text" : kind;
 }

@@ -22,7 +22,7 @@ import { inGroups, type Transitions } from "./transitions.ts";
 
 /** The crash of a running task. Its retry has no backoff. */
 function crashOf(record: TaskRecord, how: string): Crash {
-  const { id, generationId, workerId, startedAt, retryCount, maxRetries } = record;
+  const { id, generationId, workerId, startedAt, parentId, retryCount, maxRetries } = record;
   const errorMessage = `worker ${workerId ?? "unknown"} ${how}, while it ran this`;
   const attempt: AttemptRecord = {
     outcome: "crashed",
@@ -32,7 +32,7 @@ function crashOf(record: TaskRecord, how: string): Crash {
     errorCause: null,
   };
   const error = JSON.stringify({ name: crashName, message: errorMessage });
-  const failure = { id, generationId, workerId, startedAt, error, attempt };
+  const failure = { id, generationId, workerId, startedAt, parentId, error, attempt };
   const hasRetry = retryCount < maxRetries;
   return {
     record,
@@ -76,6 +76,8 @@ export class MaintenanceOperations {
   readonly #transitions: Transitions;
   /** What else has to happen in the transaction in which tasks are charged with a crash. Undefined costs nothing. */
   onCrash: ((crashes: readonly Crash[]) => Program<void>) | undefined;
+  /** What else is deleted with tasks. @param ids as JSON */
+  onRemove: ((ids: string) => Program<void>) | undefined;
 
   constructor({ statements, limits }: Pick<Texts, "statements" | "limits">, transitions: Transitions) {
     this.#s = statements;
@@ -104,13 +106,15 @@ export class MaintenanceOperations {
 
   /** When the next scheduled task is due, and what features wait for, in one query: every worker asks once a second. */
   *nextDue(passed?: string): Program<Omit<Promoted, "promoted">> {
-    const [[task, slot, hook, unreadable] = [null, null, null, null]] = yield* passed === undefined
+    const [[task, slot, hook, wait, unreadable] = [null, null, null, null, null]] = yield* passed ===
+    undefined
       ? rows(this.#s.nextDue)
       : rows(this.#s.nextDueBut, { passed });
     return {
       nextDue: task === null ? undefined : Math.max(0, Number(task)),
       ...(slot === null ? {} : { nextSlot: Math.max(0, Number(slot)) }),
       ...(hook === null ? {} : { owesHooks: true }),
+      ...(wait === null ? {} : { nextWait: Math.max(0, Number(wait)) }),
       ...(unreadable === null ? {} : { unreadableId: String(unreadable) }),
     };
   }
@@ -172,6 +176,7 @@ export class MaintenanceOperations {
     const ids = JSON.stringify(found.map(([id]) => Number(id)));
     yield* count(this.#s.deleteAttempts, { ids });
     yield* count(this.#s.deleteLogs, { ids });
+    if (this.onRemove) yield* this.onRemove(ids);
     return yield* count(this.#s.deleteTasks, { ids });
   }
 

@@ -17,6 +17,7 @@ import { TestingOperations } from "./testing.ts";
 import type { Texts } from "./texts.ts";
 import { TransferOperations } from "./transfer.ts";
 import { Transitions } from "./transitions.ts";
+import { WorkflowOperations } from "./workflows.ts";
 
 export interface Operations {
   texts: Texts;
@@ -37,6 +38,7 @@ export interface Operations {
   causes: CauseOperations;
   hooks: OwedHookOperations;
   testing: TestingOperations;
+  workflows: WorkflowOperations;
 }
 
 /** Operations remember how their claims went: each store has its own. */
@@ -49,7 +51,11 @@ export function operationsOf(
   const maintenance = new MaintenanceOperations(texts, transitions);
   const tasks = new TaskOperations(texts, transitions, maintenance);
   const hooks = new OwedHookOperations(texts);
+  const workflows = new WorkflowOperations(texts, transitions, tasks);
   maintenance.onCrash = (crashes) => hooks.owe(crashes);
+  maintenance.onRemove = (ids) => workflows.removeOf(ids);
+  transitions.onEnd = (ended) => workflows.onEnd(ended);
+  tasks.onCancel = (record, error) => workflows.cancelTree(record, error);
   return {
     texts,
     transitions,
@@ -68,5 +74,6 @@ export function operationsOf(
     causes: new CauseOperations(texts),
     hooks,
     testing: new TestingOperations(texts),
+    workflows,
   };
 }

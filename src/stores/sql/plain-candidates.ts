@@ -83,5 +83,7 @@ export function toPlainCandidate(
     groupKey: null,
     scheduleName: null,
     slot: null,
+    parentId: null,
+    rootId: null,
   };
 }

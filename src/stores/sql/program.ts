@@ -30,8 +30,11 @@ export type Program<T> = Generator<Step, T, any>;
 export interface Runner {
   /** As it is: each statement is a transaction by itself, unless the operation begins one. */
   run<T>(op: () => Program<T>): Promise<T>;
-  /** In a transaction of its own that may write from its first statement on. */
-  write<T>(op: () => Program<T>): Promise<T>;
+  /**
+   * In a transaction of its own that may write from its first statement on. `tries`: how often it was begun before; then it may have
+   * been committed, and its answer lost.
+   */
+  write<T>(op: (tries: number) => Program<T>): Promise<T>;
 }
 
 export function* rows(query: Statement, params: Params = {}): Program<Row[]> {

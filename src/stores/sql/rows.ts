@@ -29,7 +29,7 @@ const textOrNull = (value: unknown): string | null => value as string | null;
 
 /** Columns that features to come write. Each column that is read costs time, so a feature adds those that it reads. */
 // biome-ignore format: a list to read
-const notRead: readonly string[] = ["uses", "put_off_by", "parent_id", "root_id", "manual_retries", "start_key"];
+const notRead: readonly string[] = ["uses", "put_off_by", "manual_retries", "start_key"];
 
 export const taskColumns = columnsOf("dbq_tasks").filter((column) => !notRead.includes(column));
 
@@ -67,6 +67,8 @@ export function toTaskRecord(row: Row): TaskRecord {
     groupKey: textOrNull(row[task.group_key]),
     scheduleName: textOrNull(row[task.schedule_name]),
     slot: intOrNull(row[task.slot]),
+    parentId: intOrNull(row[task.parent_id]),
+    rootId: intOrNull(row[task.root_id]),
   };
 }
 
@@ -104,7 +106,7 @@ export function toTaskBeginning(row: Row, characters: number): TaskBeginning {
 // biome-ignore format: a list to read
 export const candidateColumns = ["id", "generation_id", "func", "args", "kwargs", "error", "created_at", "priority",
   "queue_name", "retry_count", "max_retries", "wait_until", "request_id", "unique_key", "meta", "timeout", "fill_defaults",
-  "trace_context", "group_key", "schedule_name", "slot"] as const;
+  "trace_context", "group_key", "schedule_name", "slot", "parent_id", "root_id"] as const;
 
 const candidate = positionsIn(candidateColumns);
 
@@ -141,6 +143,8 @@ export function toCandidate(row: Row): TaskRecord {
     groupKey: textOrNull(row[candidate.group_key]),
     scheduleName: textOrNull(row[candidate.schedule_name]),
     slot: intOrNull(row[candidate.slot]),
+    parentId: intOrNull(row[candidate.parent_id]),
+    rootId: intOrNull(row[candidate.root_id]),
   };
 }
 

@@ -13,7 +13,7 @@ import { type Program, rows, startsNothing, transaction } from "./program.ts";
 import { claimForSession, nothingFor } from "./session-claim.ts";
 import type { SteeredClaims } from "./steered-claims.ts";
 import type { Texts } from "./texts.ts";
-import { type Ending, inGroups, type Release, type Transitions } from "./transitions.ts";
+import { type Ending, inGroups, mayHaveParent, type Release, type Transitions } from "./transitions.ts";
 
 type Released = Exclude<OutcomeKind, Ending["kind"]>;
 
@@ -121,7 +121,7 @@ export class SettleAndClaimOperations {
     if (!claim) return none;
     const { retaken, ...did } = { ...none, ...(yield* this.#claim(claim, read)) };
     const isQuiet = outcomes.length > 0 && retaken && onlyEnd(outcomes, claim, did.limited);
-    if (!isQuiet || this.#transitions.onEnd) return did;
+    if (!isQuiet || outcomes.some(mayHaveParent)) return did;
     yield* startsNothing();
     return did.limited ? { ...did, retaken } : did;
   }

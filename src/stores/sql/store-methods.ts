@@ -13,6 +13,7 @@ import type { FullStore } from "../../features/store.ts";
 import type { TestStore } from "../../features/testing/contract.ts";
 import type { TransferStore } from "../../features/transfer/contract.ts";
 import { isSource } from "../../features/transfer/contract.ts";
+import type { WorkflowStore, WorkflowWrites } from "../../features/workflows/contract.ts";
 import type { MaybePromise, NewTask, TaskStore, WorkerStore } from "../../store.ts";
 import { Batches } from "./around-refused.ts";
 import { maintenanceMethods } from "./maintenance-methods.ts";
@@ -39,6 +40,7 @@ type StoreMethods = TaskStore &
     | "causes"
     | "hooks"
     | "testing"
+    | "workflows"
   >;
 
 export function methodsOver(
@@ -59,6 +61,7 @@ export function methodsOver(
     causes,
     hooks,
     testing,
+    workflows,
   }: Operations,
 ): StoreMethods {
   const batches = new Batches(async () => {
@@ -86,6 +89,7 @@ export function methodsOver(
     causes: causeMethods(runner, causes),
     hooks: hookMethods(runner, hooks),
     testing: testingMethods(runner, testing, tasks),
+    workflows: workflowMethods(runner, workflows),
   };
 }
 
@@ -105,7 +109,7 @@ function taskMethods(
     findEnded: (ids) => run(() => ops.findEnded(ids)),
     taskStates: (ids) => run(() => ops.taskStates(ids)),
     taskProgress: (ids) => run(() => ops.taskProgress(ids)),
-    cancel: (id, error) => write(() => ops.cancel(id, error)),
+    cancel: (id, error, alone) => write(() => ops.cancel(id, error, alone)),
     retry: (id) => write(() => ops.retry(id)),
     purge: async (filter, limit, after, onKept = ignore) => {
       const all = await batches.all(() => write(() => ops.purge(filter, limit, after)));
@@ -213,6 +217,39 @@ export function scheduleWrites(
     define: (names, decide) => write(() => ops.define(names, decide)),
     change: (name, decide) => write(() => ops.change(name, decide)),
     remove: (name) => write(() => ops.remove(name)),
+  };
+}
+
+/** What is done for workflows inside of an app's transaction. */
+export function workflowWrites(
+  write: <T>(op: () => Program<T>) => MaybePromise<T>,
+  ops: Operations["workflows"],
+): WorkflowWrites {
+  return {
+    storeStep: (task, step) => write(() => ops.storeStep(task, step)),
+    emit: (name, payload) => write(() => ops.emit(name, payload)),
+    insertGroup: (group) => write(() => ops.insertGroup(group)),
+    insertChain: (tasks) => write(() => ops.insertChain(tasks)),
+  };
+}
+
+function workflowMethods({ run, write }: Runner, ops: Operations["workflows"]): WorkflowStore {
+  return {
+    writes: workflowWrites(write, ops),
+    steps: (taskId) => run(() => ops.steps(taskId)),
+    waits: (taskIds) => run(() => ops.waits(taskIds)),
+    write: (task, steps, children) => write((tries) => ops.write(task, steps, children, tries > 0)),
+    forget: (task, names) => write(() => ops.forget(task, names)),
+    wait: (task, waits, park) => write(() => ops.wait(task, waits, park)),
+    endDue: (limit) => write(() => ops.endDue(limit)),
+    repair: (after, limit) => write(() => ops.repair(after, limit)),
+    pruneEvents: (age, limit) => write(() => ops.pruneEvents(age, limit)),
+    children: (taskIds, limit) => run(() => ops.children(taskIds, limit)),
+    retryFrom: (taskId, step) => write(() => ops.retryFrom(taskId, step)),
+    groupCounts: (groupId) => run(() => ops.groupCounts(groupId)),
+    groupOf: (taskId) => run(() => ops.groupOf(taskId)),
+    members: (groupId, after, limit) => run(() => ops.members(groupId, after, limit)),
+    addToGroup: (groupId, members) => write(() => ops.addToGroup(groupId, members)),
   };
 }
 

@@ -57,6 +57,8 @@ const optionDefaults: Omit<NewTask, "func" | "args" | "priority" | "queueName" |
   fillDefaults: 0,
   traceContext: null,
   groupKey: null,
+  parentId: null,
+  rootId: null,
 };
 
 const optionNames = Object.keys(optionDefaults) as (keyof typeof optionDefaults)[];
@@ -112,6 +114,8 @@ export class TaskOperations {
   readonly #transitions: Transitions;
   readonly #maintenance: MaintenanceOperations;
   readonly #bringBack: Statement | undefined;
+  /** Cancels the descendants of a task that was cancelled. Undefined: no task has any. */
+  onCancel: ((record: TaskRecord, error: string) => Program<void>) | undefined;
 
   constructor(texts: Texts, transitions: Transitions, maintenance: MaintenanceOperations) {
     this.#d = texts.dialect;
@@ -289,13 +293,15 @@ export class TaskOperations {
     }
   }
 
-  cancel(id: number, error: string): Program<Operated> {
+  cancel(id: number, error: string, alone = false): Program<Operated> {
     const [transitions, stopsGroup] = [this.#transitions, () => this.#stopsGroup(id)];
+    const onCancel = alone ? undefined : this.onCancel;
     return this.operate(id, function* (task) {
       const isRefused = task.status === "failed" && isOfDrain(task.workerId);
       if (isFinished(task.status) && !(isRefused && (yield* stopsGroup()))) return "as it is";
       const attempt = task.status === "running" ? cancelledAttempt : undefined;
       const [ended] = yield* transitions.endTasks([{ ...task, kind: "cancelled", error, attempt }]);
+      if (ended && onCancel && task.rootId !== null) yield* onCancel(task, error);
       return ended ? "changed" : "moved";
     });
   }
@@ -309,7 +315,7 @@ export class TaskOperations {
   retry(id: number, expected?: number): Program<Operated> {
     const [s, rivalOf, bringBack] = [this.#s, () => this.#rivalOf(id), this.#bringBack];
     return this.operate(id, function* ({ status, generationId, uniqueKey }) {
-      if (status === "running" || status === "pending") return "as it is";
+      if (status === "running" || status === "pending" || status === "waiting") return "as it is";
       if (expected !== undefined && expected !== generationId) return "as it is";
       const rival = isFinished(status) && uniqueKey !== null ? yield* rivalOf() : undefined;
       if (rival !== undefined) throw new DuplicateTaskError(uniqueKey as string, rival);

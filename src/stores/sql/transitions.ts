@@ -11,6 +11,8 @@ import type { Statements } from "./statements.ts";
 type Attempted = TaskVersion & {
   workerId: string | null;
   startedAt: number | null;
+  /** As in `Outcome`. */
+  parentId?: number | null | undefined;
   attempt?: AttemptRecord | undefined;
 };
 
@@ -29,12 +31,15 @@ export type Release = Attempted & {
   error: string | null;
 };
 
-/** Runs in the transaction in which tasks end, with those that did. */
+/** Runs in the transaction in which tasks end, with those that have a parent or may have one. */
 export type OnEnd = (ended: readonly Ending[]) => Program<void>;
+
+/** Whether another task waits for this one, or may. */
+export const mayHaveParent = ({ parentId }: Pick<Attempted, "parentId">): boolean => parentId !== null;
 
 export class Transitions {
   readonly #s: Statements;
-  /** What else has to happen when tasks end, such as waking the tasks that wait for them. Undefined costs nothing. */
+  /** What else has to happen when such tasks end: it wakes their parents. */
   onEnd: OnEnd | undefined;
 
   constructor(s: Statements) {
@@ -46,7 +51,10 @@ export class Transitions {
     const ended = endings.every(isCompleted)
       ? yield* changes(this.#s.complete, endings)
       : yield* this.#endMixed(endings);
-    if (this.onEnd) yield* this.onEnd(endings.filter((_, i) => ended[i]));
+    if (this.onEnd && endings.some(mayHaveParent)) {
+      const heard = endings.filter((ending, i) => ended[i] && mayHaveParent(ending));
+      if (heard.length > 0) yield* this.onEnd(heard);
+    }
     return ended;
   }
 

@@ -256,6 +256,7 @@ export function runnerOver(connection: SqliteConnection, check: () => void = () 
     });
   return {
     run: (op) => onceFree(() => connection.run(op())),
-    write: (op) => onceFree(() => connection.atomically(op)),
+    // Whether a commit has happened is always known here.
+    write: (op) => onceFree(() => connection.atomically(() => op(0))),
   };
 }

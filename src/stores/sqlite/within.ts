@@ -8,7 +8,7 @@ import type { FullTransaction } from "../../features/store.ts";
 import type { MaybePromise } from "../../store.ts";
 import type { Operations } from "../sql/operations.ts";
 import type { Program } from "../sql/program.ts";
-import { scheduleWrites } from "../sql/store-methods.ts";
+import { scheduleWrites, workflowWrites } from "../sql/store-methods.ts";
 import {
   refuseOpenTransaction,
   retryWhileBusy,
@@ -108,5 +108,6 @@ export function inTransaction(ops: Operations, tx: unknown, clock: Clock): FullT
     insert: (tasks, onDuplicate) => write(() => ops.tasks.insert(tasks, onDuplicate)),
     settle: (outcome) => write(() => ops.cycle.settleOne(outcome)),
     schedules: scheduleWrites(write, ops.schedules),
+    workflows: workflowWrites(write, ops.workflows),
   };
 }

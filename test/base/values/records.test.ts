@@ -35,6 +35,8 @@ const record: TaskRecord = {
   traceContext: '{"traceparent":"00-1-2-01"}',
   scheduleName: "nightly",
   slot: 1_700_000_000_000,
+  parentId: 3,
+  rootId: 2,
 };
 
 describe("toTask", () => {
@@ -53,6 +55,8 @@ describe("toTask", () => {
       startedAt: new Date(4_000),
       finishedAt: new Date(5_000),
       slot: new Date(1_700_000_000_000),
+      parentId: 3,
+      rootId: 2,
       meta: { tenant: 1 },
     });
   });

@@ -59,6 +59,9 @@ describe.each(schemas)("the record of columns and the schema of $dialect", ({ di
     dbq_audit: schema.dbqAudit,
     dbq_owed_hooks: schema.dbqOwedHooks,
     dbq_stats: schema.dbqStats,
+    dbq_steps: schema.dbqSteps,
+    dbq_events: schema.dbqEvents,
+    dbq_waits: schema.dbqWaits,
   } satisfies Record<Table, object>;
 
   it.each(Object.keys(kindsOf) as Table[])("%s has the same columns of the same types", (table) => {

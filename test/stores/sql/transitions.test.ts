@@ -1,4 +1,4 @@
-/** Every task ends in one function, which also runs the hooks for the ends of tasks. */
+/** Every task ends in one function, which also tells of the ends of tasks that have a parent. */
 import { expect, test } from "vitest";
 import type { Outcome } from "../../../src/store.ts";
 import { cycleStatements, OneStatementCycles } from "../../../src/stores/postgres/settle-and-claim.ts";
@@ -22,7 +22,7 @@ function endedBy({ ops }: Harness, act: () => unknown): string[] {
 
 async function running(count: number, maxRetries = 3) {
   const all = await harness();
-  all.insert(...Array.from({ length: count }, () => ({ maxRetries })));
+  all.insert(...Array.from({ length: count }, () => ({ maxRetries, parentId: 100 })));
   return { all, tasks: all.claim() };
 }
 
@@ -50,7 +50,7 @@ test("a task that its handler completes in its own transaction ends there", asyn
 
 test("a cancelled task ends there, whether it was running or pending", async () => {
   const { all, tasks } = await running(1);
-  const [pending] = all.insert({});
+  const [pending] = all.insert({ parentId: 100 });
   const ids = [tasks[0]?.id, pending] as number[];
   const ended = endedBy(all, () => {
     for (const id of ids) all.run(() => all.ops.tasks.cancel(id, "{}"));
@@ -67,16 +67,23 @@ test("a task whose last retry a rescue charges ends there; the others are releas
   expect(ended).toEqual([`failed ${tasks[0]?.id}`]);
 });
 
-test("on Postgres, a cycle is one statement only while nothing else happens when tasks end", () => {
+test("nothing is told of a task without a parent; one whose parent is not known may have one", async () => {
+  const { all, tasks } = await running(2);
+  const [a, b] = tasks.map((task) => outcomes.completed(task as never));
+  const settled = [
+    { ...a, parentId: null },
+    { ...b, parentId: undefined },
+  ] as Outcome[];
+  expect(endedBy(all, () => all.run(() => all.ops.cycle.settle(settled)))).toEqual([`completed ${b?.id}`]);
+});
+
+test("on Postgres, a cycle is one statement only while no task that ends may have a parent", () => {
   const texts = textsOf({ ...sqliteDialect, items: () => ({}) as never });
   const transitions = new Transitions(texts.statements);
   const cycles = new OneStatementCycles(texts, transitions, cycleStatements(texts));
-  const cycle = {
-    outcomes: [{ ...outcomes.completed({ id: 1, generationId: 2 } as never) }],
-    claim: claimBy(),
+  const first = (parentId: number | null | undefined) => {
+    const outcome = { ...outcomes.completed({ id: 1, generationId: 2 } as never), parentId };
+    return (cycles.run({ outcomes: [outcome], claim: claimBy() }).next().value as { want: string }).want;
   };
-  const first = () => (cycles.run(cycle).next().value as { want: string }).want;
-  expect(first()).toBe("rows");
-  transitions.onEnd = function* () {};
-  expect(first()).toBe("transaction");
+  expect([null, 3, undefined].map(first)).toEqual(["rows", "transaction", "transaction"]);
 });

@@ -19,7 +19,8 @@ import {
 import { LostGenerationError, TaskCancelledError } from "../../../errors.ts";
 import { warn } from "../../../events.ts";
 import type { Outcome } from "../../../store.ts";
-import { type AttemptHost, RunningAttempt } from "../../../worker/attempt.ts";
+import { RunningAttempt } from "../../../worker/attempt.ts";
+import type { AttemptHost } from "../../../worker/attempt-host.ts";
 import { CodeLimits } from "../../../worker/code-limits.ts";
 import { Defaults } from "../../../worker/defaults.ts";
 import { WorkerEmitter } from "../../../worker/events.ts";

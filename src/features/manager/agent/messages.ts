@@ -39,6 +39,8 @@ export function recordOf(task: ClaimedTask, workerId: string): TaskRecord {
     progress: null,
     progressNote: null,
     groupKey: null,
+    parentId: null,
+    rootId: null,
   };
 }
 

@@ -1,0 +1,96 @@
+/** `emitEvent`, `enqueueGroup` and `enqueueChain`, on the queue's own connection or inside of an app's transaction. */
+import { label, oneOf, readOptions } from "../../base/options/validators.ts";
+import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
+import { registrationOf } from "../../base/tasks/registry.ts";
+import { checkSize, encode } from "../../base/values/codec.ts";
+import { checkEntries, checked, type Prepared, prepare } from "../../queue/enqueue.ts";
+import type { AnyEntry, Group, GroupOptions, WorkflowActions } from "../../queue/workflows.ts";
+import type { Inserted, MaybePromise } from "../../store.ts";
+import type { TaskId } from "../../task.ts";
+import type { WorkflowWrites } from "./contract.ts";
+
+const groupReaders = {
+  then: (value: unknown) => {
+    registrationOf(value, "enqueueGroup: then");
+    return value as GroupOptions["then"];
+  },
+  onFailure: oneOf("cancel", "continue"),
+};
+
+export interface ActionSettings {
+  maxPayload: number;
+  synchronous: boolean;
+  wake: () => void;
+}
+
+export class Actions implements WorkflowActions {
+  readonly #store: WorkflowWrites;
+  readonly #settings: ActionSettings;
+
+  constructor(store: WorkflowWrites, settings: ActionSettings) {
+    this.#store = store;
+    this.#settings = settings;
+  }
+
+  emitEvent(name: string, payload: unknown): MaybePromise<boolean> {
+    const event = label(name, "emitEvent: name");
+    const text = encode(payload, "payload") ?? "null";
+    checkSize(`the payload of event ${JSON.stringify(event)}`, this.#settings.maxPayload, text);
+    return this.#woken(this.#store.emit(event, text));
+  }
+
+  enqueueGroup(entries: readonly AnyEntry[], options: GroupOptions | undefined): MaybePromise<Group> {
+    const { then, onFailure = "cancel" } = readOptions<Required<GroupOptions>>(
+      options,
+      "enqueueGroup",
+      groupReaders as never,
+    );
+    const members = this.#prepared("enqueueGroup", entries);
+    const last = then && prepare(then, [], this.#settings.maxPayload);
+    const write = () =>
+      this.#store.insertGroup({
+        members: members.map(({ task }) => task),
+        next: last?.task,
+        cancels: onFailure === "cancel",
+      });
+    const all = last ? [...members, last] : members;
+    const written = mapMaybe(checked(all, this.#settings.synchronous), write);
+    return this.#woken(
+      mapMaybe(written, (group) => ({
+        id: group.id as TaskId<undefined>,
+        ids: group.members.map(({ id }) => id as TaskId),
+        thenId: group.nextId as TaskId | undefined,
+      })),
+    );
+  }
+
+  enqueueChain(entries: readonly AnyEntry[]): MaybePromise<{ ids: TaskId[] }> {
+    const links = this.#prepared("enqueueChain", entries);
+    const write = (): MaybePromise<Inserted[]> =>
+      links.length === 0 ? [] : this.#store.insertChain(links.map(({ task }) => task));
+    const written = mapMaybe(checked(links, this.#settings.synchronous), write);
+    return this.#woken(mapMaybe(written, (tasks) => ({ ids: tasks.map(({ id }) => id as TaskId) })));
+  }
+
+  #prepared(owner: string, entries: readonly AnyEntry[]): Prepared[] {
+    checkEntries(entries, owner);
+    return entries.map(([fn, ...args]) => refusingKeys(prepare(fn, args, this.#settings.maxPayload), owner));
+  }
+
+  #woken<T>(written: MaybePromise<T>): MaybePromise<T> {
+    return mapMaybe(written, (value) => {
+      this.#settings.wake();
+      return value;
+    });
+  }
+}
+
+/** A duplicate is another task, which belongs to nobody's group. */
+function refusingKeys(prepared: Prepared, owner: string): Prepared {
+  const { uniqueKey, func } = prepared.task;
+  if (uniqueKey !== null)
+    throw new TypeError(
+      `${owner}: task "${func}": a uniqueKey has no meaning here: it is ${JSON.stringify(uniqueKey)}`,
+    );
+  return prepared;
+}

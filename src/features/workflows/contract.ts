@@ -1,0 +1,154 @@
+/** What a database does for workflows: steps, waits and events, children and groups. */
+import type { Inserted, MaybePromise, NewTask, TaskVersion } from "../../store.ts";
+import type { TaskRecord, TaskStatus } from "../../task.ts";
+
+/** A step that is stored: what it returned, what it failed with, or which child it started. JSON as text. */
+export interface StoredStep {
+  name: string;
+  /** The order in which the steps of a task were stored. */
+  seq: number;
+  /** `null`: nothing. */
+  value: string | null;
+  error: string | null;
+  childId: number | null;
+  /** Milliseconds since 1970; `null`: it is not known. */
+  startedAt: number | null;
+  endedAt: number;
+}
+
+/** A step to store. */
+export type NewStep = Pick<StoredStep, "name" | "seq" | "value" | "error" | "startedAt">;
+
+/** A child to start, and the step that does so. */
+export interface NewChild {
+  name: string;
+  seq: number;
+  task: NewTask;
+}
+
+/** What a task waits for. */
+export interface Wait {
+  /** The name of the step that waits. */
+  name: string;
+  kind: "event" | "child" | "time";
+  /** The name of the event, or the id of the child. */
+  target: string | null;
+  /** When the wait is over in any case, in milliseconds since 1970, or from now; `null`: never. */
+  until: { at: number } | { after: number } | null;
+  /**
+   * What the end of a child means: `null`, it wakes the task; `all:N`, only if it is the last of the waits with this text, or has not
+   * completed; `settled:N`, only if it is the last.
+   */
+  mode: string | null;
+}
+
+/** A wait as it is stored. */
+export interface StoredWait extends Omit<Wait, "until"> {
+  taskId: number;
+  deadline: number | null;
+}
+
+/** What became of waits. */
+export interface Waited {
+  /** The steps of events and times that are over, as they are stored now. */
+  steps: StoredStep[];
+  /** The children that have ended. */
+  ended: TaskRecord[];
+  /** The ids of children that no longer exist. */
+  gone: number[];
+  /** The task is `waiting` now: the attempt is over. */
+  parked: boolean;
+}
+
+/** A group to insert. */
+export interface NewGroup {
+  members: readonly NewTask[];
+  /** Runs when all members have ended; `undefined`: nothing does. */
+  next: NewTask | undefined;
+  /** Whether the first failure cancels the members that have not started, and the task behind the group. */
+  cancels: boolean;
+}
+
+/** The ids of a new group: its own, those of its members, and that of the task behind it. */
+export interface InsertedGroup {
+  id: number;
+  members: Inserted[];
+  nextId: number | undefined;
+}
+
+/** Writes that can be part of a transaction of the app's. */
+export interface WorkflowWrites {
+  /** Stores a step of a running task. False: the task has moved on, and nothing was stored. */
+  storeStep(task: TaskVersion, step: NewStep): MaybePromise<boolean>;
+
+  /** Stores an event and makes the tasks pending that wait for it. False: there is one of this name already, which stays. */
+  emit(name: string, payload: string): MaybePromise<boolean>;
+
+  /** Inserts the tasks of a group, and the group, which ends when they have. */
+  insertGroup(group: NewGroup): MaybePromise<InsertedGroup>;
+
+  /** Inserts tasks of which each waits for the one before. */
+  insertChain(tasks: readonly NewTask[]): MaybePromise<Inserted[]>;
+}
+
+export interface WorkflowStore {
+  readonly writes: WorkflowWrites;
+
+  /** All steps of a task, in the order in which they were stored. */
+  steps(taskId: number): Promise<StoredStep[]>;
+
+  /** What these tasks wait for. */
+  waits(taskIds: readonly number[]): Promise<StoredWait[]>;
+
+  /**
+   * Stores steps of a running task, and starts children of it, all or none. Returns the ids of the children, in order; `undefined`:
+   * the task has moved on, and nothing was written.
+   */
+  write(
+    task: TaskVersion,
+    steps: readonly NewStep[],
+    children: readonly NewChild[],
+  ): Promise<Inserted[] | undefined>;
+
+  /** Deletes steps of a running task. */
+  forget(task: TaskVersion, names: readonly string[]): Promise<void>;
+
+  /**
+   * Writes those of these waits that are not written yet, and says which are over. With `park`, and if none of them has to wake
+   * the task, the task becomes `waiting`. `undefined`: the task has moved on, and nothing was written.
+   */
+  wait(task: TaskVersion, waits: readonly Wait[], park: boolean): Promise<Waited | undefined>;
+
+  /** Ends waits whose time is over, at most `limit`. Returns how many. */
+  endDue(limit: number): Promise<number>;
+
+  /**
+   * Makes tasks pending that wait for nothing: another program has ended or deleted what they waited for. Looks at `limit` waiting
+   * tasks behind the id `after`. `last`: the id to go on from; undefined: these were the last.
+   */
+  repair(after: number, limit: number): Promise<{ woken: number; last: number | undefined }>;
+
+  /** Deletes events that are older than `age` milliseconds, at most `limit`. Returns how many. */
+  pruneEvents(age: number, limit: number): Promise<number>;
+
+  /** The ids of the children of each of these tasks, oldest first; `limit` of each at most. */
+  children(taskIds: readonly number[], limit: number): Promise<{ parentId: number; id: number }[]>;
+
+  /** Deletes a step and those that were stored after it, and makes the task pending. False: it has no such step. */
+  retryFrom(taskId: number, step: string): Promise<boolean>;
+
+  /** How many members of a group are in each status. */
+  groupCounts(groupId: number): Promise<{ status: TaskStatus; count: number }[]>;
+
+  /** The group of which the task is a member, or for whose end it has waited; `undefined`: none. */
+  groupOf(taskId: number): Promise<number | undefined>;
+
+  /** Members of a group with ids above `after`, by id. */
+  members(groupId: number, after: number, limit: number): Promise<TaskRecord[]>;
+
+  /** Adds members to a group that has not ended. `undefined`: it has. */
+  addToGroup(groupId: number, members: readonly NewTask[]): Promise<Inserted[] | undefined>;
+}
+
+/** The function of a group's own task, which no worker runs: it is `waiting`, and ends when its members have. */
+export const groupFunction = "dbq.group";

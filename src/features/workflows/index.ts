@@ -1,0 +1,26 @@
+/** Workflows: steps, sleeping, events, children, groups and chains. */
+import { internalsOf } from "../../queue/internals.ts";
+import type { Queue } from "../../queue/queue.ts";
+import type { Feature } from "../../worker/feature.ts";
+import type { FullTransaction } from "../store.ts";
+import { Actions } from "./actions.ts";
+import { groupOf } from "./groups.ts";
+import { awaitGroup, getRun } from "./look.ts";
+import { WaitUpkeep } from "./upkeep.ts";
+
+export function workflows(queue: Queue): Feature {
+  const { store } = internalsOf(queue);
+  return {
+    methods: {
+      workflows: {
+        over: (settings, inside) =>
+          new Actions((inside as FullTransaction | undefined)?.workflows ?? store.workflows.writes, settings),
+        getRun: (id, options) => getRun(queue, id, options),
+        awaitGroup: (id, options) => awaitGroup(queue, id, options),
+        retryFrom: (id, step) => store.workflows.retryFrom(id, step),
+      },
+      groupOf: (record) => groupOf(queue, record),
+    },
+    jobs: (host) => [new WaitUpkeep(store.workflows, host)],
+  };
+}

@@ -1,0 +1,120 @@
+/** What people and programs see of workflows: one run, and how the members of a group have ended. */
+import type { AwaitOptions } from "../../base/options/options.ts";
+import { integer, readOptions } from "../../base/options/validators.ts";
+import { decode } from "../../base/values/codec.ts";
+import { readable, toTask } from "../../base/values/records.ts";
+import { TaskNotFoundError } from "../../errors.ts";
+import { internalsOf } from "../../queue/internals.ts";
+import type { Queue } from "../../queue/queue.ts";
+import type { GroupCounts, Run, RunOptions, RunStep } from "../../queue/workflows.ts";
+import { isFinished, type TaskError, type TaskRecord, taskStatuses } from "../../task.ts";
+import { groupFunction, type StoredStep, type StoredWait } from "./contract.ts";
+
+const runReaders = { depth: integer(1, 1_000), limit: integer(1, 100_000) };
+
+/** Level by level: so many queries as there are levels, and one for each task's steps. */
+export async function getRun(
+  queue: Queue,
+  id: number,
+  options: RunOptions | undefined,
+): Promise<Run | undefined> {
+  const { depth = 10, limit = 1_000 } = readOptions<Required<RunOptions>>(options, "getRun", runReaders);
+  const { store } = internalsOf(queue);
+  const [record] = await store.get([id]);
+  if (!record) return undefined;
+  const top = emptyRun(record);
+  for (let [level, left] = [[top], depth]; level.length > 0; left -= 1) {
+    // A task without steps and children has no mark.
+    const known = level.filter(({ record: { rootId } }) => rootId !== null);
+    await addSteps(queue, known, limit);
+    if (left <= 1) {
+      for (const one of known)
+        one.run.more ||= (await store.workflows.children([one.record.id], 1)).length > 0;
+      break;
+    }
+    level = await addChildren(queue, known, limit);
+  }
+  return top.run;
+}
+
+interface Found {
+  record: TaskRecord;
+  run: Run;
+}
+
+const emptyRun = (record: TaskRecord): Found => ({
+  record,
+  run: { task: toTask(record), steps: [], waits: [], children: [], more: false },
+});
+
+async function addSteps(queue: Queue, level: readonly Found[], limit: number): Promise<void> {
+  const { workflows } = internalsOf(queue).store;
+  const unfinished = level.filter(({ record: { status } }) => !isFinished(status));
+  const waits = await workflows.waits(unfinished.map(({ record }) => record.id));
+  for (const { record, run } of level) {
+    const steps = (await workflows.steps(record.id)).filter(({ childId }) => childId === null);
+    run.steps = steps.slice(0, limit).map(toRunStep);
+    run.more = steps.length > limit;
+    const own = waits.filter(({ taskId }) => taskId === record.id);
+    run.waits = own.slice(0, limit).map(toRunWait);
+  }
+}
+
+async function addChildren(queue: Queue, level: readonly Found[], limit: number): Promise<Found[]> {
+  const { store } = internalsOf(queue);
+  const children = await store.workflows.children(
+    level.map(({ record }) => record.id),
+    limit + 1,
+  );
+  const records = new Map((await getAll(queue, children)).map((record) => [record.id, record]));
+  return level.flatMap(({ record, run }) => {
+    const own = children.filter(({ parentId }) => parentId === record.id);
+    if (own.length > limit) run.more = true;
+    const found = own.slice(0, limit).flatMap(({ id }) => {
+      const one = records.get(id);
+      return one ? [emptyRun(one)] : [];
+    });
+    run.children = found.map((one) => one.run);
+    return found;
+  });
+}
+
+async function getAll(queue: Queue, children: readonly { id: number }[]): Promise<TaskRecord[]> {
+  return children.length === 0 ? [] : await internalsOf(queue).store.get(children.map(({ id }) => id));
+}
+
+const toRunStep = ({ name, value, error, startedAt, endedAt }: StoredStep): RunStep => ({
+  name,
+  value: value === null ? undefined : readable(value, (text) => decode(text, "value")),
+  error: error === null ? null : (readable(error, (text) => JSON.parse(text)) as TaskError),
+  startedAt: startedAt === null ? null : new Date(startedAt),
+  endedAt: new Date(endedAt),
+});
+
+const toRunWait = ({ kind, target, deadline }: StoredWait) => ({
+  kind,
+  target,
+  deadline: deadline === null ? null : new Date(deadline),
+});
+
+/** @throws TypeError when the task is no group; as `awaitTaskCompletion` */
+export async function awaitGroup(
+  queue: Queue,
+  id: number,
+  options: AwaitOptions | undefined,
+): Promise<GroupCounts> {
+  const { store } = internalsOf(queue);
+  const [group] = await store.get([id]);
+  if (!group) throw new TaskNotFoundError(id);
+  if (group.func !== groupFunction)
+    throw new TypeError(
+      `awaitGroup: task ${id} (${group.func}) is no group: pass the id that enqueueGroup gave`,
+    );
+  await queue.awaitTaskCompletion(id, options);
+  const counts = Object.fromEntries(["total", ...taskStatuses].map((name) => [name, 0])) as GroupCounts;
+  for (const { status, count } of await store.workflows.groupCounts(id)) {
+    counts.total += count;
+    if (Object.hasOwn(counts, status)) counts[status] += count;
+  }
+  return counts;
+}

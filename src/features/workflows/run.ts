@@ -1,0 +1,373 @@
+/**
+ * The workflow side of one attempt. It gives a step that is stored its value, stores the others, and waits. When the function waits
+ * for nothing but events, children and times, the task is parked: its row becomes `waiting`, and the attempt is left alone. Its
+ * promises never settle, so that no `catch` of the app's sees it.
+ */
+
+import { systemClock } from "../../base/runtime/clock.ts";
+import { performance, setImmediate, setTimeout } from "../../base/runtime/timers.ts";
+import { checkSize, decode, encode } from "../../base/values/codec.ts";
+import { toTask } from "../../base/values/records.ts";
+import { describeThrown } from "../../base/values/thrown.ts";
+import { TaskCancelledError, TaskFailedError, TaskNotFoundError, toError } from "../../errors.ts";
+import { internalsOf } from "../../queue/internals.ts";
+import type { NewTask } from "../../store.ts";
+import type { TaskError, TaskRecord } from "../../task.ts";
+import type { AttemptPart, AttemptPort } from "../../worker/attempt-part.ts";
+import type { NewChild, NewStep, StoredStep, Wait, Waited } from "./contract.ts";
+
+/** Steps of one task. More of them belong into children. */
+const mostSteps = 10_000;
+
+/** Milliseconds between two looks at what a task waits for in its slot, unless this process hears of it. */
+const lookEvery = 100;
+/** Milliseconds between two looks, however much happens. */
+const leastBetweenLooks = 10;
+
+/** What an attempt that is over awaits: its function goes no further. */
+const never = (): Promise<never> => new Promise(() => undefined);
+
+interface Waiting {
+  wait: Wait;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+  /** Milliseconds until its time is over, on the clock of `performance.now()`; undefined: it has none. */
+  due: number | undefined;
+}
+
+interface Write {
+  step?: NewStep;
+  child?: NewChild;
+  resolve(childId: number): void;
+  reject(error: unknown): void;
+}
+
+export class WorkflowRun implements AttemptPart {
+  readonly port: AttemptPort;
+  readonly #steps = new Map<string, StoredStep>();
+  readonly #names = new Set<string>();
+  readonly #counts = new Map<string, number>();
+  readonly #waiting = new Map<string, Waiting>();
+  /** Steps that have failed in this attempt, and whether that is stored. */
+  readonly #failures = new Map<string, { step: NewStep; error: unknown; stored: boolean }>();
+  #loading: Promise<void> | undefined;
+  #seq = 0;
+  #newSteps = 0;
+  #modes = 0;
+  /** Steps whose function runs, and starts of children. */
+  #running = 0;
+  #writes: Write[] = [];
+  #writing: Promise<void> | undefined;
+  /** While the database decides whether the task is parked, no step begins. */
+  #deciding: Promise<void> | undefined;
+  #isLooking = false;
+  #wakeLook: () => void = () => undefined;
+  /** The task is parked, the attempt has lost it, or the function has ended. */
+  #isOver = false;
+
+  constructor(port: AttemptPort) {
+    this.port = port;
+  }
+
+  get #store() {
+    return internalsOf(this.port.queue).store.workflows;
+  }
+
+  /** Milliseconds since 1970, by the clock of the queue. */
+  now(): number {
+    return (internalsOf(this.port.queue).options.clock ?? systemClock).now();
+  }
+
+  // ---- names ---------------------------------------------------------------------------------
+
+  /** The name under which a step is stored: a repeated one gets a number. Steps are named in the order of the calls. */
+  nameOf(given: string): string {
+    let [name, n] = [given, this.#counts.get(given) ?? 0];
+    do {
+      n += 1;
+      name = n === 1 ? given : `${given}#${n}`;
+    } while (this.#names.has(name));
+    this.#counts.set(given, n);
+    this.#names.add(name);
+    return name;
+  }
+
+  /** A text for waits that belong together. */
+  newMode(kind: "all" | "settled"): string {
+    this.#modes += 1;
+    return `${kind}:${this.#modes}`;
+  }
+
+  // ---- steps ---------------------------------------------------------------------------------
+
+  /** The stored step of this name; undefined: it is to run now. @throws with what the stored step has failed with */
+  async stored(name: string): Promise<{ value: unknown; childId: number | null } | undefined> {
+    await this.#load();
+    const step = this.#steps.get(name);
+    if (!step) return undefined;
+    if (step.error !== null) throw toError(JSON.parse(step.error) as TaskError);
+    return { value: valueIn(step), childId: step.childId };
+  }
+
+  /** Runs what no attempt has stored. Never settles once the attempt is over; rejects if its signal is aborted. */
+  async begin<T>(act: () => Promise<T>): Promise<T> {
+    if (this.#deciding) await this.#deciding;
+    if (this.#isOver) return await never();
+    this.port.signal.throwIfAborted();
+    this.#running += 1;
+    try {
+      return await act();
+    } finally {
+      this.#running -= 1;
+      this.#consider();
+    }
+  }
+
+  /** A step as it is to be stored. @throws NotSerializableError, PayloadTooLargeError; TypeError for too many steps */
+  newStep(name: string, startedAt: number, value: unknown): NewStep {
+    const text = encode(value, `step ${JSON.stringify(name)}`) ?? null;
+    const { maxPayload } = internalsOf(this.port.queue).options;
+    if (text !== null) checkSize(`the value of step ${JSON.stringify(name)}`, maxPayload, text);
+    return { name, seq: this.#nextSeq(), value: text, error: null, startedAt };
+  }
+
+  #nextSeq(): number {
+    this.#newSteps += 1;
+    if (this.#steps.size + this.#newSteps > mostSteps)
+      throw new TypeError(
+        `a task has at most ${mostSteps} steps and children: let children do a part of the work`,
+      );
+    this.#seq += 1;
+    return this.#seq;
+  }
+
+  async store(step: NewStep): Promise<void> {
+    await this.#write({ step });
+  }
+
+  async startChild(name: string, task: NewTask): Promise<number> {
+    return await this.#write({ child: { name, seq: this.#nextSeq(), task } });
+  }
+
+  /** The function may catch the error, and go on: then it is stored. Else the step runs again with the next attempt. */
+  failed(name: string, startedAt: number, error: unknown): void {
+    const step = {
+      ...{ name, seq: 0, value: null, startedAt },
+      error: JSON.stringify(describeThrown(error)),
+    };
+    this.#failures.set(name, { step, error, stored: false });
+  }
+
+  #load(): Promise<void> {
+    this.#loading ??= this.#store.steps(this.port.record.id).then((steps) => {
+      for (const step of steps) this.#steps.set(step.name, step);
+      this.#seq = Math.max(0, ...steps.slice(-1).map(({ seq }) => seq));
+    });
+    return this.#loading;
+  }
+
+  // ---- writes --------------------------------------------------------------------------------
+
+  /** All steps and starts that come in one turn are one transaction. */
+  #write(what: Pick<Write, "step" | "child">): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#writes.push({ ...what, resolve, reject });
+      this.#writing ??= Promise.resolve().then(() => this.#writeAll());
+    });
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#writes.length > 0 && !this.#isOver) await this.#writeBatch(this.#writes.splice(0));
+    this.#writing = undefined;
+  }
+
+  async #writeBatch(batch: readonly Write[]): Promise<void> {
+    const failures = this.#unstoredFailures();
+    const steps = batch.flatMap(({ step }) => step ?? []);
+    const children = batch.flatMap(({ child }) => child ?? []);
+    try {
+      const started = await this.#store.write(this.port.record, [...failures, ...steps], children);
+      if (!started) {
+        this.#isOver = true;
+        return;
+      }
+      let next = 0;
+      for (const { child, resolve } of batch) resolve(child ? (started[next++]?.id ?? 0) : 0);
+      if (children.length > 0) internalsOf(this.port.queue).wakeups.workAdded();
+    } catch (error) {
+      for (const { name } of failures) {
+        const failure = this.#failures.get(name);
+        if (failure) failure.stored = false;
+      }
+      for (const { reject } of batch) reject(error);
+    }
+  }
+
+  #unstoredFailures(): NewStep[] {
+    const steps: NewStep[] = [];
+    for (const failure of this.#failures.values()) {
+      if (failure.stored) continue;
+      failure.stored = true;
+      failure.step.seq = this.#nextSeq();
+      steps.push(failure.step);
+    }
+    return steps;
+  }
+
+  // ---- waits ---------------------------------------------------------------------------------
+
+  /** Waits for an event, a child or a time whose step is not stored. */
+  waitFor(wait: Wait, settle: Pick<Waiting, "resolve" | "reject">): void {
+    const after = wait.until && "after" in wait.until ? wait.until.after : undefined;
+    const due = after === undefined ? undefined : performance.now() + after;
+    this.#waiting.set(wait.name, { wait, ...settle, due });
+    this.#consider();
+  }
+
+  get #isIdle(): boolean {
+    return this.#running === 0 && !this.#writing && !this.#isOver && this.#waiting.size > 0;
+  }
+
+  /** At the end of this turn, by when the function has begun whatever it does beside its waits. */
+  #consider(): void {
+    if (!this.#isIdle || this.#isLooking) return;
+    this.#isLooking = true;
+    setImmediate(() => void this.#look());
+  }
+
+  async #look(): Promise<void> {
+    const begun = performance.now();
+    const deaf = this.#listen();
+    try {
+      while (this.#isIdle) {
+        const stays = this.port.hasFreeSlot() && performance.now() - begun < this.port.patience;
+        if (await this.#ask(!stays)) break;
+        await this.#heard();
+      }
+    } catch (error) {
+      for (const { wait, reject } of [...this.#waiting.values()]) {
+        this.#waiting.delete(wait.name);
+        reject(error);
+      }
+    } finally {
+      deaf();
+      this.#isLooking = false;
+    }
+    // What is over has let the function go on: it may wait again.
+    setImmediate(() => this.#consider());
+  }
+
+  /** Whether something is over, or the attempt is. */
+  async #ask(park: boolean): Promise<boolean> {
+    let decided = () => {};
+    this.#deciding = new Promise((resolve) => {
+      decided = resolve;
+    });
+    try {
+      const failures = this.#unstoredFailures();
+      if (failures.length > 0) await this.#store.write(this.port.record, failures, []);
+      // A task that does not run any more takes no more lines.
+      if (park) await this.port.logWritten();
+      const waits = [...this.#waiting.values()].map(({ wait }) => wait);
+      const answer = await this.#store.wait(this.port.record, waits, park);
+      if (!answer || answer.parked) {
+        this.#isOver = true;
+        if (answer) this.port.leave();
+        return true;
+      }
+      return this.#apply(answer);
+    } finally {
+      this.#deciding = undefined;
+      decided();
+    }
+  }
+
+  #apply({ steps, ended, gone }: Waited): boolean {
+    for (const step of steps) {
+      this.#steps.set(step.name, step);
+      this.#seq = Math.max(this.#seq, step.seq);
+      this.#settle(step.name, (waiting) => waiting.resolve(valueIn(step)));
+    }
+    const tasks = new Map(ended.map((task) => [task.id, task]));
+    const lost = new Set(gone);
+    for (const { wait } of [...this.#waiting.values()]) {
+      const id = wait.kind === "child" ? Number(wait.target) : undefined;
+      const task = id === undefined ? undefined : tasks.get(id);
+      if (task) this.#settle(wait.name, (waiting) => settleChild(waiting, task));
+      else if (id !== undefined && lost.has(id))
+        this.#settle(wait.name, ({ reject }) => reject(new TaskNotFoundError(id)));
+    }
+    return steps.length + ended.length + gone.length > 0;
+  }
+
+  #settle(name: string, how: (waiting: Waiting) => void): void {
+    const waiting = this.#waiting.get(name);
+    this.#waiting.delete(name);
+    if (waiting) how(waiting);
+  }
+
+  /** Listens for ends of tasks, and for events of this process. */
+  #listen(): () => void {
+    const { wakeups } = internalsOf(this.port.queue);
+    const children = new Set([...this.#waiting.values()].map(({ wait }) => wait.target));
+    const hear = () => this.#wakeLook();
+    const stop = [
+      wakeups.onTaskEnded((ids) => {
+        if (!ids || ids.some((id) => children.has(String(id)))) hear();
+      }),
+      wakeups.onWorkAdded(hear),
+    ];
+    return () => {
+      for (const each of stop) each();
+    };
+  }
+
+  async #heard(): Promise<void> {
+    const now = performance.now();
+    const due = [...this.#waiting.values()].map(({ due = Number.POSITIVE_INFINITY }) => due - now);
+    const longest = Math.max(leastBetweenLooks, Math.min(lookEvery, ...due));
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, longest);
+      this.#wakeLook = () => {
+        this.#wakeLook = () => undefined;
+        timer.refresh();
+        setTimeout(resolve, leastBetweenLooks);
+      };
+    });
+  }
+
+  // ---- the end -------------------------------------------------------------------------------
+
+  ending(threw: boolean, error: unknown): Promise<void> | undefined {
+    this.#isOver = true;
+    const isUncaught = (failure: { error: unknown }) => threw && failure.error === error;
+    const failures = [...this.#failures.values()];
+    const caught = failures.filter((failure) => !failure.stored && !isUncaught(failure));
+    const uncaught = failures.filter((failure) => failure.stored && isUncaught(failure));
+    if (caught.length + uncaught.length === 0) return undefined;
+    return this.#storeFailures(
+      caught.map(({ step }) => ({ ...step, seq: this.#nextSeq() })),
+      uncaught.map(({ step }) => step.name),
+    );
+  }
+
+  async #storeFailures(caught: readonly NewStep[], uncaught: readonly string[]): Promise<void> {
+    const { record, report } = this.port;
+    try {
+      if (caught.length > 0) await this.#store.write(record, caught, []);
+      if (uncaught.length > 0) await this.#store.forget(record, uncaught);
+    } catch (error) {
+      report(error, `storing the failed steps of task "${record.func}" (${record.id})`);
+    }
+  }
+}
+
+const valueIn = ({ name, value }: StoredStep): unknown =>
+  value === null ? undefined : decode(value, `the value of step ${JSON.stringify(name)}`);
+
+function settleChild({ resolve, reject }: Waiting, record: TaskRecord): void {
+  const task = toTask(record);
+  if (task.status === "completed") resolve(task.result);
+  else if (task.status === "failed") reject(new TaskFailedError(task));
+  else reject(new TaskCancelledError(task.id, task.error?.message));
+}

@@ -1,0 +1,337 @@
+/** `dbq-ts/workflow`: what the function of a task may do in steps. */
+import { type Duration, longestWait, milliseconds, moment } from "../../base/options/durations.ts";
+import { duration, integer, label, readOptions } from "../../base/options/validators.ts";
+import { systemClock } from "../../base/runtime/clock.ts";
+import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
+import { after, sleep as plainSleep } from "../../base/runtime/timers.ts";
+import { defaultBackoff } from "../../base/tasks/backoff.ts";
+import type { Enqueueable } from "../../base/tasks/enqueueable.ts";
+import { registrationOf } from "../../base/tasks/registry.ts";
+import { AsyncTransactionError, NotInTaskError, timeoutError } from "../../errors.ts";
+import { prepare } from "../../queue/enqueue.ts";
+import { internalsOf } from "../../queue/internals.ts";
+import { isAsync } from "../../queue/transaction.ts";
+import type { MaybePromise } from "../../store.ts";
+import type { TaskId } from "../../task.ts";
+import { type CurrentTask, runAs, runningAttempt } from "../../worker/task-context.ts";
+import type { Wait } from "./contract.ts";
+import { WorkflowRun } from "./run.ts";
+import { WaitPromise, waitsTogether } from "./wait-promise.ts";
+
+/** How a step is tried again, within its attempt. */
+export interface StepOptions {
+  /** How often the step is tried again after a failure, before it rejects. @default 0 */
+  maxRetries?: number;
+  /** How long to wait before try number `retry` (1 before the second one). @default that of tasks: about 1 s, 2 s, 4 s, … */
+  backoff?: (retry: number, error: unknown) => Duration;
+  /** How long one try may take. The function is not stopped: it gets no signal but that of its task. @default no limit */
+  timeout?: Duration;
+}
+
+const stepReaders = {
+  maxRetries: integer(0, 1_000),
+  backoff: (value: unknown, name: string) => {
+    if (typeof value !== "function") throw new TypeError(`${name}: expected a function`);
+    return value as (retry: number, error: unknown) => Duration;
+  },
+  timeout: duration({ min: 1 }),
+};
+
+/** The workflow of the task that runs in this async context; undefined: none does. */
+function currentRun(what: string): WorkflowRun | undefined {
+  const attempt = runningAttempt();
+  if (!attempt) return undefined;
+  if (!attempt.part)
+    throw new TypeError(
+      `${what}: the steps of a task need the queue's database: a task that runs in a thread, a process or an agent has none`,
+    );
+  return attempt.part((port) => new WorkflowRun(port));
+}
+
+/** @throws NotInTaskError */
+function runOfTask(what: string): WorkflowRun {
+  const run = currentRun(what);
+  if (!run) throw new NotInTaskError();
+  return run;
+}
+
+// ---- step --------------------------------------------------------------------------------------
+
+/**
+ * Runs `fn` once, until it succeeds: its value is stored, and a later attempt of the task gets the value and does not call `fn`.
+ * When `fn` throws, the step rejects; what the function does not catch fails the attempt, as usual. Outside of a task, `fn` is
+ * called and nothing is stored.
+ * @param name names the step among those of its task; a repeated name gets a number, by the order of the calls
+ * @throws NotSerializableError, PayloadTooLargeError for a value that cannot be stored; the signal's reason once the attempt is
+ * aborted
+ */
+export const step: Step = Object.assign(
+  async <T>(name: string, fn: () => T, options?: StepOptions): Promise<Awaited<T>> => {
+    const named = label(name, "step: name");
+    const { maxRetries = 0, backoff, timeout } = readOptions(options, `step "${named}"`, stepReaders);
+    const run = currentRun("step");
+    if (!run) return await fn();
+    const key = run.nameOf(named);
+    const stored = await run.stored(key);
+    if (stored) return stored.value as Awaited<T>;
+    return await run.begin(async () => {
+      const startedAt = run.now();
+      const call = asStep(run, key, fn);
+      let value: Awaited<T>;
+      try {
+        value = await tried(call, { maxRetries, backoff, timeout, signal: run.port.signal });
+        await run.store(run.newStep(key, startedAt, value));
+      } catch (error) {
+        run.failed(key, startedAt, error);
+        throw error;
+      }
+      return value;
+    });
+  },
+  { within: stepWithin },
+);
+
+/** `step`, and `step.within`. */
+export interface Step {
+  <T>(name: string, fn: () => T, options?: StepOptions): Promise<Awaited<T>>;
+  /**
+   * The same in a transaction of the queue's database: what `fn` writes by `tx` and the mark of the step are committed together, so
+   * `fn` takes effect exactly once. Synchronous on SQLite.
+   * @throws AsyncTransactionError on SQLite for an async `fn`; TypeError outside of a task
+   */
+  within: StepWithin;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the type of the queue's Drizzle transaction, which a function without its queue cannot know
+export type StepWithin = <T>(name: string, fn: (tx: any) => T) => Promise<Awaited<T>>;
+
+/** The task has moved on: the transaction is rolled back, and nobody hears of it. */
+class MovedOn extends Error {}
+
+async function stepWithin<T>(name: string, fn: (tx: unknown) => T): Promise<Awaited<T>> {
+  const run = runOfTask("step.within");
+  const key = run.nameOf(label(name, "step.within: name"));
+  const stored = await run.stored(key);
+  if (stored) return stored.value as Awaited<T>;
+  const { queue, record } = run.port;
+  const { store } = internalsOf(queue);
+  return await run.begin(async () => {
+    const startedAt = run.now();
+    const storing = (tx: unknown, value: Awaited<T>): MaybePromise<Awaited<T>> =>
+      mapMaybe(
+        store.within(tx).workflows.storeStep(record, run.newStep(key, startedAt, value)),
+        (accepted) => {
+          if (!accepted) throw new MovedOn();
+          return value;
+        },
+      );
+    try {
+      if (store.synchronous && isAsync(fn))
+        throw new AsyncTransactionError(
+          `step.within "${name}": on SQLite its function must not be async: no transaction was begun`,
+        );
+      const call = (tx: unknown) => asStep(run, key, () => fn(tx))() as MaybePromise<Awaited<T>>;
+      return (await queue.transaction((tx) =>
+        mapMaybe(call(tx), (value) => storing(tx, value)),
+      )) as Awaited<T>;
+    } catch (error) {
+      if (error instanceof MovedOn) return await new Promise<never>(() => undefined);
+      run.failed(key, startedAt, error);
+      throw error;
+    }
+  });
+}
+
+/** Calls `fn` so that `currentTask().stepKey` is that of this step. */
+function asStep<T>(run: WorkflowRun, key: string, fn: () => T): () => T {
+  const attempt = runningAttempt() as CurrentTask;
+  const { id, createdAt } = run.port.record;
+  // With the time, since the first task of another database has the same id.
+  const stepKey = `dbq-${id}-${createdAt.toString(36)}-${encodeURIComponent(key)}`;
+  const inStep: CurrentTask = {
+    get current() {
+      return Object.create(attempt.current, { stepKey: { value: stepKey, enumerable: true } });
+    },
+    ...(attempt.part && { part: attempt.part }),
+  };
+  return () => runAs(inStep, fn);
+}
+
+interface Tries {
+  maxRetries: number;
+  backoff: StepOptions["backoff"];
+  timeout: number | undefined;
+  signal: AbortSignal;
+}
+
+async function tried<T>(
+  call: () => T,
+  { maxRetries, backoff = (retry) => defaultBackoff(retry), timeout, signal }: Tries,
+): Promise<Awaited<T>> {
+  for (let retry = 1; ; retry += 1)
+    try {
+      return await (timeout === undefined ? call() : inTime(call, timeout));
+    } catch (error) {
+      if (retry > maxRetries || signal.aborted) throw error;
+      const delay = milliseconds(backoff(retry, error), "the backoff of a step", longestWait);
+      await plainSleep(delay, undefined, { signal }).catch(() => signal.throwIfAborted());
+    }
+}
+
+async function inTime<T>(call: () => T, limit: number): Promise<Awaited<T>> {
+  let timer: ReturnType<typeof after> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = after(limit, () => reject(timeoutError(limit)));
+  });
+  try {
+    return await Promise.race([(async () => await call())(), late]);
+  } finally {
+    timer?.clear();
+  }
+}
+
+// ---- waits -------------------------------------------------------------------------------------
+
+/** A wait whose step may be stored already. */
+function waiting<T>(run: WorkflowRun, wait: (mode: string | null) => Wait): WaitPromise<T> {
+  return new WaitPromise<T>(({ resolve, reject }, mode) => {
+    const begin = async () => {
+      const one = wait(mode);
+      const stored = await run.stored(one.name);
+      if (stored) resolve(stored.value as T);
+      else run.waitFor(one, { resolve: (value) => resolve(value as T), reject });
+    };
+    begin().catch(reject);
+  });
+}
+
+/**
+ * Waits for a time, however long: the task needs no slot and no process meanwhile, and survives both.
+ * @param time how long, such as `"2d"` or milliseconds, counted from when the sleep first began; or until when
+ */
+export function sleep(name: string, time: Duration | Date): Promise<void> {
+  const named = label(name, "sleep: name");
+  const until =
+    time instanceof Date
+      ? { at: moment(time, `sleep "${named}"`) }
+      : { after: milliseconds(time, `sleep "${named}"`, longestWait) };
+  const run = currentRun("sleep");
+  if (!run) return plainly(until);
+  const key = run.nameOf(named);
+  return waiting<void>(run, () => ({ name: key, kind: "time", target: null, until, mode: null }));
+}
+
+function plainly(until: { at: number } | { after: number }): Promise<void> {
+  const delay = "at" in until ? until.at - systemClock.now() : until.after;
+  return new Promise((resolve) => {
+    after(Math.max(0, delay), resolve);
+  });
+}
+
+/**
+ * Waits for the event of this name, which `queue.emitEvent` emits, and gives its payload; also if it was emitted before.
+ * @param options `timeout`: after which it gives `undefined`, counted from when the wait first began @default it waits for ever
+ * @throws NotInTaskError outside of a task
+ */
+export function waitForEvent<T = unknown>(
+  name: string,
+  options?: { timeout?: Duration },
+): Promise<T | undefined> {
+  const target = label(name, "waitForEvent: name");
+  const { timeout } = readOptions<{ timeout: number }>(options, "waitForEvent", {
+    timeout: duration({ min: 0 }),
+  });
+  const run = runOfTask("waitForEvent");
+  const key = run.nameOf(target);
+  const until = timeout === undefined || timeout === Number.POSITIVE_INFINITY ? null : { after: timeout };
+  return waiting<T | undefined>(run, () => ({ name: key, kind: "event", target, until, mode: null }));
+}
+
+// ---- children ----------------------------------------------------------------------------------
+
+/** `child`, and `child.start`. */
+export interface Child {
+  <F extends Enqueueable>(fn: F, ...args: Parameters<F>): Promise<Awaited<ReturnType<F>>>;
+  /** Enqueues the child once, and gives its id without waiting for it. @throws as `child`, but for its result */
+  start<F extends Enqueueable>(fn: F, ...args: Parameters<F>): Promise<TaskId<Awaited<ReturnType<F>>>>;
+}
+
+/**
+ * Enqueues a task once, as a child of this one, and waits for its result.
+ * @throws TaskFailedError when the child has failed for good; TaskCancelledError, TaskNotFoundError; as `queue.enqueueTask`;
+ * NotInTaskError outside of a task
+ */
+export const child: Child = Object.assign(
+  <F extends Enqueueable>(fn: F, ...args: Parameters<F>): Promise<Awaited<ReturnType<F>>> => {
+    const run = runOfTask("child");
+    const { key, id } = started(run, fn, args);
+    id.catch(() => undefined);
+    return new WaitPromise<Awaited<ReturnType<F>>>(({ resolve, reject }, mode) => {
+      const begin = async () => {
+        const wait: Wait = { name: key, kind: "child", target: String(await id), until: null, mode };
+        run.waitFor(wait, { resolve: (value) => resolve(value as Awaited<ReturnType<F>>), reject });
+      };
+      begin().catch(reject);
+    });
+  },
+  {
+    start: async <F extends Enqueueable>(
+      fn: F,
+      ...args: Parameters<F>
+    ): Promise<TaskId<Awaited<ReturnType<F>>>> => await started(runOfTask("child.start"), fn, args).id,
+  },
+);
+
+function started(run: WorkflowRun, fn: Enqueueable, args: readonly unknown[]) {
+  const { definition } = registrationOf(fn, "child");
+  const key = run.nameOf(definition.name);
+  const { maxPayload } = internalsOf(run.port.queue).options;
+  // Encoded now: the caller may change the arguments.
+  const prepared = prepare(fn, args, maxPayload);
+  return { key, id: startOnce() };
+
+  async function startOnce(): Promise<number> {
+    const stored = await run.stored(key);
+    if (stored) {
+      if (stored.childId !== null) return stored.childId;
+      throw new TypeError(
+        `child: the step ${JSON.stringify(key)} of this task is stored, and started no child`,
+      );
+    }
+    await prepared.checking;
+    return await run.begin(() => run.startChild(key, prepared.task));
+  }
+}
+
+// ---- several at once ---------------------------------------------------------------------------
+
+/**
+ * As `Promise.all`, for children and steps in any mix. Of children alone, the task runs again once: when all have completed, or the
+ * first one has failed. The others go on.
+ */
+export async function all<const T extends readonly unknown[] | []>(
+  promises: T,
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  together(promises, "all");
+  return await Promise.all(promises);
+}
+
+/** As `Promise.allSettled`, for children and steps in any mix. */
+export async function settled<const T extends readonly unknown[] | []>(
+  promises: T,
+): Promise<{ -readonly [K in keyof T]: PromiseSettledResult<Awaited<T[K]>> }> {
+  together(promises, "settled");
+  return await Promise.allSettled(promises);
+}
+
+/** As `Promise.race`, for children and steps in any mix. The others go on. */
+export async function race<const T extends readonly unknown[] | []>(
+  promises: T,
+): Promise<Awaited<T[number]>> {
+  return await Promise.race(promises);
+}
+
+function together(promises: readonly unknown[], kind: "all" | "settled"): void {
+  const run = currentRun(kind);
+  if (run) waitsTogether(promises, run.newMode(kind));
+}

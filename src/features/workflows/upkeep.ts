@@ -1,0 +1,58 @@
+/** The job of every worker that ends waits: those whose time is over, and those whose end no process of dbq has written. */
+import { performance } from "../../base/runtime/timers.ts";
+import { type Job, type JobHost, longestSleep, type NextDue } from "../../worker/periodic-job.ts";
+import type { WorkflowStore } from "./contract.ts";
+
+/** Waits of one transaction. */
+const batch = 200;
+/** Milliseconds between two looks for waits that are over without their task having heard of it. */
+const repairEvery = 5_000;
+/** Waits that one such look reads. */
+const repairBatch = 500;
+/** Milliseconds that events are kept: 30 days. */
+const eventsKept = 30 * 86_400_000;
+const pruneEvery = 3_600_000;
+
+export class WaitUpkeep implements Job {
+  readonly name = "ending the waits of workflows";
+  readonly #store: WorkflowStore;
+  readonly #host: JobHost;
+  #repairedAt = performance.now();
+  #after = 0;
+  #prunedAt = performance.now();
+  /** Milliseconds until the next wait is over by its time; undefined: nobody waits. */
+  #nextWait: number | undefined;
+
+  constructor(store: WorkflowStore, host: JobHost) {
+    this.#store = store;
+    this.#host = host;
+  }
+
+  dueIn({ nextWait }: NextDue): number | undefined {
+    this.#nextWait = nextWait;
+    if (nextWait === undefined) return undefined;
+    return Math.max(0, Math.min(nextWait, this.#repairedAt + repairEvery - performance.now()));
+  }
+
+  async run(): Promise<number> {
+    if (performance.now() - this.#prunedAt >= pruneEvery) await this.#prune();
+    if (this.#nextWait === undefined) return longestSleep;
+    let ended = await this.#store.endDue(batch);
+    const isFull = ended === batch;
+    if (performance.now() - this.#repairedAt >= repairEvery) ended += await this.#repair();
+    if (ended > 0) this.#host.onWork();
+    return isFull ? 0 : repairEvery;
+  }
+
+  async #repair(): Promise<number> {
+    this.#repairedAt = performance.now();
+    const { woken, last } = await this.#store.repair(this.#after, repairBatch);
+    this.#after = last ?? 0;
+    return woken;
+  }
+
+  async #prune(): Promise<void> {
+    this.#prunedAt = performance.now();
+    while ((await this.#store.pruneEvents(eventsKept, batch)) >= batch);
+  }
+}

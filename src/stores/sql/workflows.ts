@@ -1,0 +1,737 @@
+/** The operations of workflows, each written once for all databases. `WorkflowStore` in its contract says what they promise. */
+import { sql } from "drizzle-orm/sql/sql";
+import {
+  groupFunction,
+  type InsertedGroup,
+  type NewChild,
+  type NewGroup,
+  type NewStep,
+  type StoredStep,
+  type StoredWait,
+  type Wait,
+  type Waited,
+} from "../../features/workflows/contract.ts";
+import type { Inserted, NewTask, TaskVersion } from "../../store.ts";
+import { isFinished, type TaskRecord, type TaskStatus } from "../../task.ts";
+import { columnsOf, listed, positionsIn } from "./columns.ts";
+import type { Dialect, Params, Row } from "./dialect.ts";
+import { changes, count, insertedIds, type Program, rewindCursors, rows } from "./program.ts";
+import { taskColumns, toTaskRecord } from "./rows.ts";
+import { before, itemColumns, itemOf, type Statement, stateChange, still } from "./statements.ts";
+import type { TaskOperations } from "./tasks.ts";
+import type { Texts } from "./texts.ts";
+import type { Ending, Transitions } from "./transitions.ts";
+
+const stepColumns = columnsOf("dbq_steps");
+const step = positionsIn(stepColumns);
+
+const textOrNull = (value: unknown) => value as string | null;
+const intOrNull = (value: unknown) => (value === null ? null : Number(value));
+
+const toStoredStep = (row: Row): StoredStep => ({
+  name: String(row[step.name]),
+  seq: Number(row[step.seq]),
+  value: textOrNull(row[step.value]),
+  error: textOrNull(row[step.error]),
+  childId: intOrNull(row[step.child_id]),
+  startedAt: intOrNull(row[step.started_at]),
+  endedAt: Number(row[step.ended_at]),
+});
+
+const waitColumns = columnsOf("dbq_waits");
+const wait = positionsIn(waitColumns);
+/** Behind the columns of a wait: the milliseconds until its deadline. */
+const leftAt = waitColumns.length;
+
+interface WaitRow extends StoredWait {
+  id: number;
+  /** Milliseconds until its time is over; undefined: it has none. */
+  left: number | undefined;
+}
+
+const toWait = (row: Row): WaitRow => ({
+  id: Number(row[wait.id]),
+  taskId: Number(row[wait.task_id]),
+  name: String(row[wait.name]),
+  kind: row[wait.kind] as Wait["kind"],
+  target: textOrNull(row[wait.target]),
+  deadline: intOrNull(row[wait.deadline]),
+  mode: textOrNull(row[wait.mode]),
+  left: row[leftAt] === null ? undefined : Number(row[leftAt]),
+});
+
+const json = (ids: readonly number[]): string => JSON.stringify(ids);
+
+function stepStatements(d: Dialect) {
+  const all = listed(d, "dbq_steps", stepColumns);
+  return {
+    /** A running task at the generation that was read. Holds off whoever would end or wake it. */
+    lockRunning: (p) => sql`
+      select root_id from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} ${d.locked}`,
+
+    /** Not a state change. From now on the task is known to have steps or children. */
+    markRoot: (p) => sql`
+      update ${d.tasks} set root_id = id where dbq_tasks.id = ${d.only(p.id)} and root_id is null`,
+
+    steps: (p) => sql`select ${all} from dbq_steps where task_id = ${p.taskId} order by seq, id`,
+
+    stepNamed: (p) => sql`
+      select ${all} from dbq_steps where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
+
+    insertStep: (p, many) => {
+      const row = sql`${d.integer(p.taskId)}, ${p.name}, ${d.integer(p.seq)}, ${d.json(p.value)}, ${d.json(p.error)},
+        ${d.integer(p.generationId)}, ${d.time(d.integer(p.startedAt))}, ${d.now(p)}, ${d.integer(p.childId)}`;
+      return sql`
+      insert into dbq_steps (task_id, name, seq, value, error, generation_id, started_at, ended_at, child_id)
+        ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
+    },
+
+    /** Behind the other steps of the task. */
+    insertStepLast: (p) => sql`
+      insert into dbq_steps (task_id, name, seq, value, generation_id, ended_at)
+      select ${d.integer(p.taskId)}, ${p.name}, coalesce(max(seq), 0) + 1, ${d.json(p.value)}, ${d.integer(p.generationId)}, ${d.now(p)}
+      from dbq_steps where task_id = ${d.integer(p.taskId)}`,
+
+    deleteStep: (p) => sql`
+      delete from dbq_steps where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
+
+    deleteStepsFrom: (p) =>
+      sql`delete from dbq_steps where task_id = ${p.taskId} and seq >= ${d.integer(p.seq)}`,
+
+    deleteStepsOf: (p) => sql`delete from dbq_steps where ${d.among("task_id", p.ids)}`,
+  } satisfies Record<string, Statement>;
+}
+
+function waitStatements(d: Dialect) {
+  const all = (p: Params) =>
+    sql`${listed(d, "dbq_waits", waitColumns)}, ${d.minus(sql`deadline`, d.now(p))} as time_left`;
+  const pair = itemColumns(["taskId", "target"]);
+  return {
+    waits: (p) => sql`
+      select ${all(p)} from ${d.objects(p.tasks, pair.slice(0, 1))} ${d.joinEach} dbq_waits
+      where task_id = ${d.only(itemOf("taskId"))} order by task_id, id`,
+
+    waitsAfter: (p) =>
+      sql`select ${all(p)} from dbq_waits where id > ${p.after} order by id ${d.atMost(p.limit)}`,
+
+    /** The waits for these children. A task waits for its own children only. */
+    waitsForChildren: (p) => sql`
+      select ${all(p)} from ${d.objects(p.pairs, pair)} ${d.joinEach} dbq_waits
+      where target = ${d.nameOf(itemOf("target"))} and task_id = ${d.only(itemOf("taskId"))} and kind = 'child' order by task_id, id`,
+
+    waitsForEvent: (p) => sql`
+      select ${all(p)} from dbq_waits where ${d.same("target", p.target)} and kind = 'event' order by task_id, id ${d.locked}`,
+
+    /** Waits for events that another program has written. */
+    waitsForWritten: (p) => sql`
+      select dbq_waits.target from dbq_waits ${d.joinEach} dbq_events
+      where dbq_waits.id > ${p.after} and dbq_waits.id <= ${p.last} and kind = 'event' and dbq_events.name = target and emitted_at is not null`,
+
+    dueWaits: (p) => sql`
+      select ${all(p)} from dbq_waits where deadline is not null and deadline <= ${d.now(p)} order by deadline ${d.atMost(p.limit)} ${d.skipLocked}`,
+
+    insertWait: (p, many) => {
+      const row = sql`${d.integer(p.taskId)}, ${p.name}, ${p.kind}, ${p.target},
+        coalesce(${d.time(d.integer(p.deadline))}, ${d.plus(d.now(p), d.integer(p.delay))}), ${p.mode}`;
+      return sql`
+      insert into dbq_waits (task_id, name, kind, target, deadline, mode)
+        ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
+    },
+
+    others: (p) => sql`
+      select 1 from dbq_waits where task_id = ${p.taskId} and mode = ${p.mode} ${sql.raw("limit 1")}`,
+
+    deleteWaits: (p) => sql`delete from dbq_waits where ${d.among("id", p.ids)}`,
+
+    deleteMode: (p) => sql`delete from dbq_waits where task_id = ${p.taskId} and mode = ${p.mode}`,
+
+    deleteWaitsOf: (p) => sql`delete from dbq_waits where ${d.among("task_id", p.ids)}`,
+  } satisfies Record<string, Statement>;
+}
+
+function eventStatements(d: Dialect) {
+  return {
+    /** The row by which a wait and the event go one after the other. */
+    expectEvent: (p) => sql`insert into dbq_events (name) values (${p.name}) ${d.keepExisting("name")}`,
+
+    lockEvent: (p) => sql`
+      select ${d.text(sql`payload`)}, case when emitted_at is null then 0 else 1 end as emitted from dbq_events
+      where ${d.same("name", p.name)} ${d.locked}`,
+
+    fillEvent: (p) => sql`
+      update dbq_events set payload = ${d.json(p.payload)}, emitted_at = ${d.now(p)}
+      where ${d.same("name", p.name)} and emitted_at is null`,
+
+    oldEvents: (p) => sql`
+      select id from dbq_events where emitted_at < ${before(d, p)} order by emitted_at ${d.atMost(p.limit)} ${d.skipLocked}`,
+
+    /** Rows that only waits have made, and for which nobody waits any more. */
+    unusedEvents: (p) => sql`
+      select id from dbq_events where emitted_at is null
+        and not exists (select 1 from dbq_waits where dbq_waits.target = dbq_events.name) ${d.atMost(p.limit)} ${d.skipLocked}`,
+
+    deleteEvents: (p) => sql`delete from dbq_events where ${d.among("id", p.ids)}`,
+  } satisfies Record<string, Statement>;
+}
+
+function treeStatements(d: Dialect) {
+  const change = stateChange(d);
+  const task = listed(d, "dbq_tasks", taskColumns, { givenKey: true });
+  const parent = itemColumns(["id"]);
+  const ofParents = (p: Params) => sql`
+      from ${d.objects(p.parents, parent)} ${d.joinEach} dbq_tasks where parent_id = ${d.only(itemOf("id"))}`;
+  const places = sql.raw("id, parent_id");
+  return {
+    /** In the order of their ids, so that two transactions do not wait for each other. */
+    lockTasks: (p) => sql`select ${task} from ${d.tasksWithIds(p.ids)} order by id ${d.locked}`,
+
+    parents: (p) =>
+      sql`select ${places} from dbq_tasks where ${d.among("id", p.ids)} and parent_id is not null`,
+
+    childrenOf: (p) => sql`select ${task} ${ofParents(p)}`,
+
+    /** The first children of one task. */
+    firstChildren: (p) => sql`
+      select ${places} from dbq_tasks where parent_id = ${d.only(p.parentId)} order by id ${d.atMost(p.limit)}`,
+
+    unstarted: (p) => sql`
+      select ${task} from ${d.tasks} where parent_id = ${d.only(p.parentId)} and status in ('pending', 'scheduled', 'waiting') ${d.skipLocked}`,
+
+    members: (p) => sql`
+      select ${task} from dbq_tasks where parent_id = ${d.only(p.parentId)} and dbq_tasks.id > ${p.after} order by id ${d.atMost(p.limit)}`,
+
+    memberCounts: (p) => sql`
+      select status, count(*) from dbq_tasks where parent_id = ${d.only(p.parentId)} group by status`,
+
+    park: change(
+      (
+        p,
+      ) => sql`status = 'waiting', wait_until = (select min(deadline) from dbq_waits where dbq_waits.task_id = dbq_tasks.id),
+        uses = null, put_off_by = null, updated_at = ${d.now(p)}`,
+      still("running"),
+    ),
+
+    wake: change(
+      (p) => sql`status = 'pending', wait_until = null, updated_at = ${d.now(p)}`,
+      still("waiting"),
+    ),
+
+    /** A task that has not run yet: it may have a time of its own. */
+    release: change(
+      (
+        p,
+      ) => sql`status = case when wait_until > ${d.now(p)} then 'scheduled' else 'pending' end, args = ${d.json(p.args)},
+        updated_at = ${d.now(p)}`,
+      still("waiting"),
+    ),
+
+    /** In the transaction that inserts the task: nobody has seen it before. */
+    hold: (p) => sql`
+      update ${d.tasks} set status = 'waiting', parent_id = ${d.integer(p.parentId)}, root_id = ${d.integer(p.rootId)}
+      where dbq_tasks.id = ${d.only(p.id)}`,
+
+    link: (p) => sql`
+      update ${d.tasks} set parent_id = ${d.integer(p.parentId)}, root_id = ${d.integer(p.rootId)} where dbq_tasks.id = ${d.only(p.id)}`,
+  } satisfies Record<string, Statement>;
+}
+
+const statementsOf = (d: Dialect) => ({
+  ...stepStatements(d),
+  ...waitStatements(d),
+  ...eventStatements(d),
+  ...treeStatements(d),
+});
+
+/** How a task waits that has not started: `chain` gets the result of the task before as its last argument. */
+const [chained, afterGroup] = ["chain", "then"];
+/** How a group waits for its members: `cancel` ends with the first that does not complete. */
+const [groupCancels, groupContinues] = ["group:cancel", "group:continue"];
+
+const isAllOf = (mode: string) => mode.startsWith("all:");
+
+/** A child that has ended or is gone. */
+type End = Pick<Ending, "id" | "kind"> & { result?: string | null; func?: string };
+
+const cancelledAttempt = {
+  outcome: "cancelled",
+  errorName: null,
+  errorMessage: null,
+  errorStack: null,
+  errorCause: null,
+} as const;
+
+export class WorkflowOperations {
+  readonly #s: ReturnType<typeof statementsOf>;
+  readonly #transitions: Transitions;
+  readonly #tasks: TaskOperations;
+
+  constructor({ dialect }: Texts, transitions: Transitions, tasks: TaskOperations) {
+    this.#s = statementsOf(dialect);
+    this.#transitions = transitions;
+    this.#tasks = tasks;
+  }
+
+  // ---- steps ---------------------------------------------------------------------------------
+
+  *steps(taskId: number): Program<StoredStep[]> {
+    return (yield* rows(this.#s.steps, { taskId })).map(toStoredStep);
+  }
+
+  *storeStep(task: TaskVersion, stored: NewStep): Program<boolean> {
+    return (yield* this.write(task, [stored], [])) !== undefined;
+  }
+
+  /** @param again whether an earlier try may have written already: its answer was lost */
+  *write(
+    task: TaskVersion,
+    steps: readonly NewStep[],
+    children: readonly NewChild[],
+    again = false,
+  ): Program<Inserted[] | undefined> {
+    const rootId = yield* this.#lock(task);
+    if (rootId === undefined) return undefined;
+    const known = new Map(again ? (yield* this.steps(task.id)).map((one) => [one.name, one]) : []);
+    const newChildren = children.filter(({ name }) => !known.has(name));
+    const ids = new Map(
+      [...known.values()].map(({ name, childId }) => [name, { id: childId ?? 0, duplicate: false }]),
+    );
+    const inserted = yield* this.#tasks.insert(
+      newChildren.map((child) => ({ ...child.task, parentId: task.id, rootId })),
+      "report",
+    );
+    for (const [i, { name }] of newChildren.entries()) ids.set(name, inserted[i] as Inserted);
+    const { id: taskId, generationId } = task;
+    const starts = newChildren.map(({ name, seq }) => ({
+      ...{ name, seq, value: null, error: null, startedAt: null, childId: ids.get(name)?.id },
+    }));
+    const results = steps.filter(({ name }) => !known.has(name)).map((one) => ({ ...one, childId: null }));
+    yield* insertAll(
+      this.#s.insertStep,
+      [...starts, ...results].map((one) => ({ taskId, generationId, ...one })),
+    );
+    return children.map(({ name }) => ids.get(name) as Inserted);
+  }
+
+  *forget(task: TaskVersion, names: readonly string[]): Program<void> {
+    if ((yield* this.#lock(task)) === undefined) return;
+    for (const name of names) yield* count(this.#s.deleteStep, { taskId: task.id, name }, false);
+  }
+
+  /** The first ancestor of a running task, which is marked as one with steps; undefined: it has moved on. */
+  *#lock({ id, generationId }: TaskVersion): Program<number | undefined> {
+    const [row] = yield* rows(this.#s.lockRunning, { id, generationId });
+    if (!row) return undefined;
+    if (row[0] !== null) return Number(row[0]);
+    yield* count(this.#s.markRoot, { id }, false);
+    return id;
+  }
+
+  *retryFrom(taskId: number, name: string): Program<boolean> {
+    const [row] = yield* rows(this.#s.stepNamed, { taskId, name });
+    if (!row) return false;
+    const { seq } = toStoredStep(row);
+    const retried = yield* this.#tasks.retry(taskId);
+    if (!retried?.changed) return true;
+    yield* count(this.#s.deleteStepsFrom, { taskId, seq }, false);
+    yield* count(this.#s.deleteWaitsOf, { ids: json([taskId]) }, false);
+    return true;
+  }
+
+  /** Deletes what belongs to tasks that are deleted. @param ids as JSON */
+  *removeOf(ids: string): Program<void> {
+    yield* count(this.#s.deleteStepsOf, { ids }, false);
+    yield* count(this.#s.deleteWaitsOf, { ids }, false);
+  }
+
+  // ---- waits ---------------------------------------------------------------------------------
+
+  *waits(taskIds: readonly number[]): Program<WaitRow[]> {
+    if (taskIds.length === 0) return [];
+    const tasks = JSON.stringify(taskIds.map((taskId) => ({ taskId })));
+    return (yield* rows(this.#s.waits, { tasks })).map(toWait);
+  }
+
+  *wait(task: TaskVersion, waits: readonly Wait[], park: boolean): Program<Waited | undefined> {
+    if ((yield* this.#lock(task)) === undefined) return undefined;
+    const stored = new Map((yield* this.waits([task.id])).map((one) => [one.name, one]));
+    const over = { steps: [] as StoredStep[], ended: [] as TaskRecord[], gone: [] as number[] };
+    const missing: Wait[] = [];
+    for (const one of waits) {
+      const row = stored.get(one.name);
+      if (one.kind === "child") {
+        if (!row) missing.push(one);
+      } else {
+        const ended = yield* this.#waitedFor(task, one, row);
+        if (ended) over.steps.push(ended);
+        else if (!row) missing.push(one);
+      }
+    }
+    const children = missing.filter(({ kind }) => kind === "child").map(({ target }) => Number(target));
+    if (children.length > 0) {
+      const found = yield* this.#tasks.findEnded(children);
+      over.ended.push(...found.tasks);
+      over.gone.push(...found.gone);
+    }
+    const ended = new Map<number, boolean>([
+      ...over.ended.map(({ id, status }) => [id, status === "completed"] as const),
+      ...over.gone.map((id) => [id, false] as const),
+    ]);
+    const isOver = ({ kind, target }: Wait) => kind === "child" && ended.has(Number(target));
+    yield* insertAll(this.#s.insertWait, missing.filter((one) => !isOver(one)).map(waitParams(task.id)));
+    const wakes = over.steps.length > 0 || hasToWake(waits, isOver, (id) => ended.get(id) === true);
+    const parked = park && !wakes && (yield* changes(this.#s.park, [task]))[0] === true;
+    return { ...over, parked };
+  }
+
+  /** The step of an event or a time that is over; undefined: it is not. */
+  *#waitedFor(
+    { id: taskId, generationId }: TaskVersion,
+    { name, kind, target }: Wait,
+    row: WaitRow | undefined,
+  ): Program<StoredStep | undefined> {
+    let value: string | null = null;
+    if (row) {
+      if (row.left === undefined || row.left > 0) return undefined;
+      yield* count(this.#s.deleteWaits, { ids: json([row.id]) }, false);
+    } else {
+      const [there] = yield* rows(this.#s.stepNamed, { taskId, name });
+      if (there) return toStoredStep(there);
+      if (kind !== "event") return undefined;
+      yield* count(this.#s.expectEvent, { name: target }, false);
+      const [event] = yield* rows(this.#s.lockEvent, { name: target });
+      if (Number(event?.[1]) !== 1) return undefined;
+      value = textOrNull(event?.[0]);
+    }
+    yield* count(this.#s.insertStepLast, { taskId, generationId, name, value }, false);
+    const [ended] = yield* rows(this.#s.stepNamed, { taskId, name });
+    return ended && toStoredStep(ended);
+  }
+
+  *endDue(limit: number): Program<number> {
+    const due = (yield* rows(this.#s.dueWaits, { limit })).map(toWait);
+    yield* this.#endWaits(due, null);
+    return due.length;
+  }
+
+  /** Ends waits for an event or a time: each becomes a step. */
+  *#endWaits(over: readonly WaitRow[], value: string | null): Program<void> {
+    if (over.length === 0) return;
+    const tasks = yield* this.#lockTasks(over.map(({ taskId }) => taskId));
+    yield* count(this.#s.deleteWaits, { ids: json(over.map(({ id }) => id)) }, false);
+    for (const { taskId, name } of over) {
+      const task = tasks.get(taskId);
+      if (!task || isFinished(task.status)) continue;
+      const { generationId } = task;
+      yield* count(this.#s.insertStepLast, { taskId, generationId, name, value }, false);
+    }
+    yield* this.#wake([...tasks.values()]);
+  }
+
+  *#lockTasks(ids: readonly number[]): Program<Map<number, TaskRecord>> {
+    const found = (yield* rows(this.#s.lockTasks, { ids: json([...new Set(ids)]) })).map(toTaskRecord);
+    return new Map(found.map((task) => [task.id, task]));
+  }
+
+  *#wake(tasks: readonly TaskRecord[]): Program<void> {
+    const waiting = tasks.filter(({ status }) => status === "waiting");
+    if (waiting.length === 0) return;
+    yield* changes(this.#s.wake, waiting.map(versionOf));
+    yield* rewindCursors();
+  }
+
+  *repair(after: number, limit: number): Program<{ woken: number; last: number | undefined }> {
+    const waits = (yield* rows(this.#s.waitsAfter, { after, limit })).map(toWait);
+    const last = waits.at(-1)?.id;
+    if (last === undefined) return { woken: 0, last };
+    const ofChildren = waits.filter(({ kind }) => kind === "child");
+    const { tasks, gone } =
+      ofChildren.length === 0
+        ? { tasks: [], gone: [] }
+        : yield* this.#tasks.findEnded([...new Set(ofChildren.map(({ target }) => Number(target)))]);
+    const ends = new Map<number, End>([
+      ...gone.map((id) => [id, { id, kind: "failed" }] as const),
+      ...tasks.map((task) => [task.id, { ...task, kind: task.status as End["kind"] }] as const),
+    ]);
+    const over = ofChildren.filter(({ target }) => ends.has(Number(target)));
+    yield* this.#endChildWaits(over, (id) => ends.get(id));
+    const written = yield* rows(this.#s.waitsForWritten, { after, last });
+    for (const name of new Set(written.map(([target]) => String(target)))) yield* this.#tellOf(name);
+    return { woken: over.length + written.length, last: waits.length < limit ? undefined : last };
+  }
+
+  // ---- events --------------------------------------------------------------------------------
+
+  *emit(name: string, payload: string): Program<boolean> {
+    // A wait that begins at the same time has made this row, or waits until it is committed.
+    yield* count(this.#s.expectEvent, { name }, false);
+    const isNew = (yield* count(this.#s.fillEvent, { name, payload })) > 0;
+    if (isNew) yield* this.#tell(name, payload);
+    return isNew;
+  }
+
+  *#tellOf(name: string): Program<void> {
+    const [event] = yield* rows(this.#s.lockEvent, { name });
+    yield* this.#tell(name, textOrNull(event?.[0]));
+  }
+
+  *#tell(name: string, payload: string | null): Program<void> {
+    yield* this.#endWaits((yield* rows(this.#s.waitsForEvent, { target: name })).map(toWait), payload);
+  }
+
+  *pruneEvents(age: number, limit: number): Program<number> {
+    const old = yield* rows(this.#s.oldEvents, { age, limit });
+    const unused = yield* rows(this.#s.unusedEvents, { limit });
+    const ids = [...old, ...unused].map(([id]) => Number(id));
+    return ids.length === 0 ? 0 : yield* count(this.#s.deleteEvents, { ids: json(ids) }, false);
+  }
+
+  // ---- children ------------------------------------------------------------------------------
+
+  /** Tasks have ended that have a parent, or may have one. */
+  *onEnd(endings: readonly Ending[]): Program<void> {
+    const unknown = endings.filter(({ parentId }) => parentId === undefined).map(({ id }) => id);
+    const found = unknown.length === 0 ? [] : yield* rows(this.#s.parents, { ids: json(unknown) });
+    const parents = new Map(found.map(([id, parentId]) => [Number(id), Number(parentId)]));
+    for (const { id, parentId } of endings) if (parentId) parents.set(id, parentId);
+    if (parents.size === 0) return;
+    // Before the look at their waits: a parent that is about to wait has written them when this lock is free.
+    yield* this.#lockTasks([...parents.values()]);
+    const pairs = [...parents].map(([id, taskId]) => ({ taskId, target: String(id) }));
+    const over = (yield* rows(this.#s.waitsForChildren, { pairs: JSON.stringify(pairs) })).map(toWait);
+    const ends = new Map(endings.map((ending) => [ending.id, ending as End]));
+    yield* this.#endChildWaits(over, (id) => ends.get(id));
+  }
+
+  *#endChildWaits(over: readonly WaitRow[], endOf: (id: number) => End | undefined): Program<void> {
+    if (over.length === 0) return;
+    yield* count(this.#s.deleteWaits, { ids: json(over.map(({ id }) => id)) }, false);
+    const tasks = yield* this.#lockTasks(over.map(({ taskId }) => taskId));
+    const woken: TaskRecord[] = [];
+    for (const task of tasks.values()) {
+      const ends = over.filter(({ taskId }) => taskId === task.id);
+      if (yield* this.#isOver(task, ends, endOf)) woken.push(task);
+    }
+    yield* this.#wake(woken);
+  }
+
+  /** Whether the ends of these children wake the task, which is a workflow. Ends groups, and lets go what waits for its start. */
+  *#isOver(
+    task: TaskRecord,
+    ends: readonly WaitRow[],
+    endOf: (id: number) => End | undefined,
+  ): Program<boolean> {
+    let wakes = false;
+    for (const mode of new Set(ends.map((one) => one.mode))) {
+      const some = ends
+        .filter((one) => one.mode === mode)
+        .map(({ target }) => endOf(Number(target)) ?? { id: Number(target), kind: "failed" as const });
+      const failed = some.find(({ kind }) => kind !== "completed");
+      if (mode === null) wakes = true;
+      else if (mode === chained || mode === afterGroup) yield* this.#follow(task, some[0] as End, mode);
+      else {
+        const cuts = failed !== undefined && (isAllOf(mode) || mode === groupCancels);
+        if (cuts) yield* count(this.#s.deleteMode, { taskId: task.id, mode }, false);
+        const isLast = cuts || (yield* rows(this.#s.others, { taskId: task.id, mode })).length === 0;
+        if (isLast && task.func === groupFunction) yield* this.#endGroup(task, cuts ? failed : undefined);
+        else if (isLast) wakes = true;
+      }
+    }
+    return wakes;
+  }
+
+  /** Lets a task go that has waited for this end, or cancels it. */
+  *#follow(task: TaskRecord, end: End, mode: string): Program<void> {
+    if (task.status !== "waiting") return;
+    if (end.kind !== "completed") {
+      yield* this.#cancel([task], because(end));
+      return;
+    }
+    const { id, generationId } = task;
+    const args = mode === chained ? withArgument(task.args, end.result ?? "null") : task.args;
+    yield* changes(this.#s.release, [{ id, generationId, args }]);
+    yield* rewindCursors();
+  }
+
+  *#endGroup(group: TaskRecord, failed: End | undefined): Program<void> {
+    if (group.status !== "waiting") return;
+    if (!failed) {
+      yield* this.#transitions.endTasks([{ ...group, kind: "completed", result: null }]);
+      return;
+    }
+    const error = because(failed);
+    yield* this.#cancel([group], error);
+    const unstarted = (yield* rows(this.#s.unstarted, { parentId: group.id })).map(toTaskRecord);
+    yield* this.#cancel(unstarted, error);
+    for (const task of unstarted) if (task.rootId !== null) yield* this.cancelTree(task, error);
+  }
+
+  *#cancel(tasks: readonly TaskRecord[], error: string): Program<void> {
+    if (tasks.length === 0) return;
+    yield* this.#transitions.endTasks(
+      tasks.map((task) => ({
+        ...task,
+        kind: "cancelled" as const,
+        error,
+        attempt: task.status === "running" ? cancelledAttempt : undefined,
+      })),
+    );
+  }
+
+  /** Cancels the unfinished descendants of a task. */
+  *cancelTree(top: Pick<TaskRecord, "id">, error: string): Program<void> {
+    for (let parents = [top.id]; parents.length > 0; ) {
+      const asked = JSON.stringify(parents.map((id) => ({ id })));
+      const found = (yield* rows(this.#s.childrenOf, { parents: asked })).map(toTaskRecord);
+      const unfinished = found.filter(({ status }) => !isFinished(status)).map(({ id }) => id);
+      if (unfinished.length > 0)
+        yield* this.#cancel([...(yield* this.#lockTasks(unfinished)).values()].filter(isUnfinished), error);
+      parents = found.map(({ id }) => id);
+    }
+  }
+
+  *children(taskIds: readonly number[], limit: number): Program<{ parentId: number; id: number }[]> {
+    const found: Row[] = [];
+    for (const parentId of taskIds) found.push(...(yield* rows(this.#s.firstChildren, { parentId, limit })));
+    return found.map(([id, parentId]) => ({ id: Number(id), parentId: Number(parentId) }));
+  }
+
+  // ---- groups and chains ---------------------------------------------------------------------
+
+  *insertGroup({ members, next: behind, cancels }: NewGroup): Program<InsertedGroup> {
+    const [next] = behind ? yield* this.#tasks.insert([behind], "report") : [];
+    const [group] = yield* this.#tasks.insert([groupTask(members[0] ?? behind)], "report");
+    const id = (group as Inserted).id;
+    const rootId = next?.id ?? id;
+    yield* count(this.#s.hold, { id, parentId: next?.id ?? null, rootId }, false);
+    if (next) {
+      yield* count(this.#s.hold, { id: next.id, parentId: null, rootId }, false);
+      yield* this.#waitForTask(next.id, id, afterGroup);
+    }
+    const inserted = yield* this.#insertMembers(id, rootId, members, cancels ? groupCancels : groupContinues);
+    if (members.length === 0) yield* this.#endEmpty(id);
+    return { id, members: inserted, nextId: next?.id };
+  }
+
+  *#endEmpty(id: number): Program<void> {
+    const group = (yield* this.#lockTasks([id])).get(id);
+    if (group) yield* this.#endGroup(group, undefined);
+  }
+
+  *#insertMembers(
+    groupId: number,
+    rootId: number,
+    members: readonly NewTask[],
+    mode: string,
+  ): Program<Inserted[]> {
+    const inserted = yield* this.#tasks.insert(
+      members.map((task) => ({ ...task, parentId: groupId, rootId })),
+      "report",
+    );
+    const waits = inserted.map(({ id }) => memberWait(groupId, id, mode));
+    yield* insertAll(this.#s.insertWait, waits);
+    return inserted;
+  }
+
+  *#waitForTask(taskId: number, childId: number, mode: string): Program<void> {
+    yield* count(this.#s.insertWait, memberWait(taskId, childId, mode), false);
+  }
+
+  *insertChain(links: readonly NewTask[]): Program<Inserted[]> {
+    const inserted = yield* this.#tasks.insert(links, "report");
+    const rootId = inserted.at(-1)?.id ?? null;
+    for (const [i, { id }] of inserted.entries()) {
+      const parentId = inserted[i + 1]?.id ?? null;
+      const before = inserted[i - 1];
+      yield* count(before ? this.#s.hold : this.#s.link, { id, parentId, rootId }, false);
+      if (before) yield* this.#waitForTask(id, before.id, chained);
+    }
+    return inserted;
+  }
+
+  *addToGroup(groupId: number, members: readonly NewTask[]): Program<Inserted[] | undefined> {
+    const group = (yield* this.#lockTasks([groupId])).get(groupId);
+    if (group?.status !== "waiting" || group.func !== groupFunction) return undefined;
+    const [one] = yield* this.waits([groupId]);
+    return yield* this.#insertMembers(groupId, group.rootId ?? groupId, members, one?.mode ?? groupContinues);
+  }
+
+  *groupCounts(groupId: number): Program<{ status: TaskStatus; count: number }[]> {
+    const found = yield* rows(this.#s.memberCounts, { parentId: groupId });
+    return found.map(([status, members]) => ({ status: status as TaskStatus, count: Number(members) }));
+  }
+
+  *groupOf(taskId: number): Program<number | undefined> {
+    const [task] = yield* this.#tasks.get([taskId]);
+    const [parent] = task?.parentId ? yield* this.#tasks.get([task.parentId]) : [];
+    if (parent?.func === groupFunction) return parent.id;
+    const children = yield* this.children([taskId], 100);
+    const groups = yield* this.#tasks.get(children.map(({ id }) => id));
+    return groups.find(({ func }) => func === groupFunction)?.id;
+  }
+
+  *members(groupId: number, after: number, limit: number): Program<TaskRecord[]> {
+    return (yield* rows(this.#s.members, { parentId: groupId, after, limit })).map(toTaskRecord);
+  }
+}
+
+const isUnfinished = ({ status }: TaskRecord): boolean => !isFinished(status);
+
+const versionOf = ({ id, generationId }: TaskVersion): TaskVersion => ({ id, generationId });
+
+/** One row is no reason to wake anybody; a batch is. */
+function* insertAll(statement: Statement, items: readonly Params[]): Program<void> {
+  const [only] = items;
+  if (only && items.length === 1) yield* count(statement, only, false);
+  else yield* insertedIds(statement, items);
+}
+
+const waitParams =
+  (taskId: number) =>
+  ({ name, kind, target, until, mode }: Wait) => ({
+    ...{ taskId, name, kind, target, mode },
+    deadline: until && "at" in until ? until.at : null,
+    delay: until && "after" in until ? until.after : null,
+  });
+
+const memberWait = (taskId: number, childId: number, mode: string) => ({
+  ...{ taskId, name: `task ${childId}`, kind: "child", target: String(childId), mode },
+  ...{ deadline: null, delay: null },
+});
+
+/** Whether the ends of children that are over wake the task. */
+function hasToWake(
+  waits: readonly Wait[],
+  isOver: (one: Wait) => boolean,
+  completed: (childId: number) => boolean,
+): boolean {
+  const over = waits.filter(isOver);
+  return over.some(({ mode, target }) => {
+    if (mode === null) return true;
+    if (isAllOf(mode) && !completed(Number(target))) return true;
+    return !waits.some((other) => other.mode === mode && !isOver(other));
+  });
+}
+
+/** The task of a group. No worker has a function of its name. */
+function groupTask(like: NewTask | undefined): NewTask {
+  return {
+    ...{ func: groupFunction, args: "[]", kwargs: "{}", meta: "{}", priority: like?.priority ?? 5 },
+    ...{
+      queueName: like?.queueName ?? "default",
+      maxRetries: 0,
+      waitUntil: null,
+      delay: null,
+      timeout: null,
+    },
+    ...{ requestId: like?.requestId ?? null, uniqueKey: null, fillDefaults: 0, groupKey: null },
+    ...{ traceContext: like?.traceContext ?? null, parentId: null, rootId: null },
+  };
+}
+
+const withArgument = (args: string, result: string): string =>
+  args === "[]" ? `[${result}]` : `${args.slice(0, args.lastIndexOf("]"))},${result}]`;
+
+function because({ id, kind }: End): string {
+  const message = `task ${id}, which it waited for, ${kind === "cancelled" ? "was cancelled" : "has failed"}`;
+  return JSON.stringify({ name: "TaskCancelled", message });
+}

@@ -1,0 +1,53 @@
+/** What a dispatcher needs from whoever has one: a worker, or the test kit. */
+import type { Clock } from "../base/runtime/clock.ts";
+import type { TaskDefinition } from "../base/tasks/registry.ts";
+import type { LimitStore } from "../features/limits/contract.ts";
+import type { Wakeups } from "../queue/wakeups.ts";
+import type { Outcome, Sharing, Store } from "../store.ts";
+import type { TaskRecord } from "../task.ts";
+import type { AttemptFeatures } from "./attempt-part.ts";
+import type { Executor } from "./executor.ts";
+
+/** What the dispatcher needs from its worker. */
+export interface DispatcherHost {
+  readonly store: Pick<
+    Store,
+    | "settleAndClaim"
+    | "heldBy"
+    | "taskStates"
+    | "get"
+    | "progress"
+    | "log"
+    | "fillDefaults"
+    | "within"
+    | "synchronous"
+    | "cyclesMayOverlap"
+  > & { limits: LimitStore };
+  readonly wakeups: Wakeups;
+  /** What attempts have for features. @default they have no database */
+  featuresOf?(hasFreeSlot: () => boolean): AttemptFeatures;
+  readonly workerId: string;
+  readonly queueNames: readonly string[];
+  /** May change at any time. */
+  readonly concurrency: number;
+  readonly context: unknown;
+  readonly maxPayload: number;
+  readonly clock?: Clock | undefined;
+  executorOf(definition: TaskDefinition): Executor;
+  /** The names of the functions that the worker runs, as of now. */
+  funcs(): readonly string[];
+  /** Of these functions, how those share that have groups or shared limits. */
+  sharing(funcs: readonly string[]): ReadonlyMap<string, Sharing> | undefined;
+  /** Another process has declared this worker dead and deleted its row. */
+  onDeclaredDead(): void;
+  /** A claim was answered; `more`: there may be more tasks than it had slots for. */
+  onClaim(more: boolean): void;
+  /** A task became `scheduled`: it may be due before the next one that is known. */
+  onScheduled(): void;
+  reportStarted(record: TaskRecord): void;
+  /** `ranMs`: how long the function ran; undefined: it was not called. */
+  reportSettled(record: TaskRecord, outcome: Outcome, ranMs: number | undefined): void;
+  /** The attempt has no outcome that counts. `cancelled`: the row, when the task was cancelled during the attempt. */
+  reportLost(record: TaskRecord, cancelled: TaskRecord | undefined): void;
+  reportError(error: unknown, where: string): void;
+}

@@ -1,0 +1,596 @@
+/** What workflows promise, on each database. */
+import { describe, expect, test } from "vitest";
+import {
+  all,
+  child,
+  race,
+  settled,
+  sleep,
+  step,
+  waitForEvent,
+} from "../../../src/features/workflows/steps.ts";
+import {
+  CancelTask,
+  currentTask,
+  type Queue,
+  type Task,
+  type TaskFunction,
+  task,
+  type WorkerOptions,
+} from "../../../src/index.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
+import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
+
+/** Less than a test may take. */
+const patience = { timeout: 20_000 };
+
+/** A retry without a pause. */
+const atOnce = { backoff: () => 0 };
+
+// biome-ignore lint/suspicious/noExplicitAny: any function
+type Any = (...args: any[]) => unknown;
+
+/** A task of a name of its own. */
+const named = <F extends Any>(fn: F, options = {}) =>
+  task(uniqueName("flow"), fn as never, options) as unknown as TaskFunction<Parameters<F>, ReturnType<F>>;
+
+async function end(queue: Queue, id: number): Promise<Task> {
+  return await queue.awaitTaskCompletion(id, patience);
+}
+
+async function until(isTrue: () => Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+export function workflowCases(database: string, place: () => Promise<string>): void {
+  const places = new WeakMap<Queue, string>();
+  /** The same database once more. */
+  const beside = async (queue: Queue) => await temporaryQueue({}, places.get(queue) as string);
+
+  /** One slot: a task that waits gives it up at once. */
+  async function start(options: WorkerOptions<unknown> = { concurrency: 1 }) {
+    const target = await place();
+    const queue = await temporaryQueue({}, target);
+    places.set(queue, target);
+    await startedWorker(queue, { pollInterval: 50, ...options } as WorkerOptions<unknown>);
+    return queue;
+  }
+
+  const statusOf = async (queue: Queue, id: number) => (await queue.getTask(id))?.status;
+  const waitsIn = (queue: Queue, id: number) => until(async () => (await statusOf(queue, id)) === "waiting");
+
+  describe(`steps on ${database}`, () => {
+    test("a step that is stored does not run again; what is outside of steps does", async () => {
+      const queue = await start();
+      const [outside, inside] = [[] as string[], [] as string[]];
+      const flow = named(async () => {
+        outside.push("x");
+        const one = await step("same", () => inside.push("one"));
+        const two = await step("same", () => inside.push("two"));
+        const three = await step("same#2", () => inside.push("three"));
+        const nothing = await step("nothing", () => undefined);
+        if (outside.length < 3) throw new Error("again");
+        return [one, two, three, nothing === undefined];
+      }, atOnce);
+      const done = await end(queue, await queue.enqueueTask(flow));
+      expect(done).toMatchObject({ status: "completed", result: [1, 2, 3, true], retryCount: 2 });
+      expect([outside.length, inside]).toEqual([3, ["one", "two", "three"]]);
+      const run = await queue.getRun(done.id);
+      expect(run?.steps.map(({ name, value }) => [name, value])).toEqual([
+        ["same", 1],
+        ["same#2", 2],
+        ["same#2#2", 3],
+        ["nothing", undefined],
+      ]);
+    });
+
+    test("a step that fails runs again with the next attempt, unless the function has caught its error and gone on", async () => {
+      const queue = await start();
+      const calls: string[] = [];
+      let attempts = 0;
+      const flow = named(async () => {
+        attempts += 1;
+        const caught = await step("caught", () => {
+          calls.push("caught");
+          throw new RangeError("no luck");
+        }).catch((error: Error) => `${error.name}: ${error.message}`);
+        await step("next", () => calls.push("next"));
+        await step("uncaught", () => {
+          calls.push("uncaught");
+          if (attempts < 3) throw new Error("not yet");
+        });
+        return caught;
+      }, atOnce);
+      const done = await end(queue, await queue.enqueueTask(flow));
+      expect(done.result).toBe("RangeError: no luck");
+      expect(calls).toEqual(["caught", "next", "uncaught", "uncaught", "uncaught"]);
+    });
+
+    test("an error that is stored since another step has gone on, but was not caught, does not stay", async () => {
+      const queue = await start();
+      let attempts = 0;
+      const flow = named(async () => {
+        attempts += 1;
+        const failed = deferred();
+        const other = (async () => {
+          await failed.promise;
+          await step("beside", () => "b");
+        })();
+        await Promise.all([
+          step("fails once", async () => {
+            if (attempts > 1) return;
+            throw new Error("no luck");
+          }).catch(async (error) => {
+            failed.resolve();
+            await other;
+            throw error;
+          }),
+          attempts > 1 ? failed.resolve() : other,
+        ]);
+        return attempts;
+      }, atOnce);
+      expect(await end(queue, await queue.enqueueTask(flow))).toMatchObject({
+        status: "completed",
+        result: 2,
+      });
+    });
+
+    test("a step is tried again by its own options, and its key stays the same", async () => {
+      const queue = await start();
+      const keys: (string | undefined)[] = [];
+      const flow = named(async () => {
+        const call = () => {
+          keys.push(currentTask().stepKey);
+          if (keys.length < 3) throw new Error("again");
+          return keys.length;
+        };
+        const tries = await step("charge / 1", call, { maxRetries: 2, backoff: () => 1 });
+        await step("other", () => keys.push(currentTask().stepKey));
+        return [tries, currentTask().stepKey === undefined];
+      });
+      const done = await end(queue, await queue.enqueueTask(flow));
+      expect(done).toMatchObject({ result: [3, true], retryCount: 0 });
+      expect(new Set(keys.slice(0, 3)).size).toBe(1);
+      expect(keys[3]).not.toBe(keys[0]);
+      expect(keys[0]).toMatch(new RegExp(`^dbq-${done.id}-[0-9a-z]+-charge%20%2F%201$`));
+    });
+
+    test("an attempt that has lost its task stores nothing", async () => {
+      const queue = await start();
+      const { store } = internalsOf(queue);
+      const go = deferred();
+      const id = await queue.enqueueTask(named(() => go.promise));
+      await until(async () => (await statusOf(queue, id)) === "running");
+      const lost = { id, generationId: 1 };
+      const one = { name: "a", seq: 1, value: "1", error: null, startedAt: null };
+      expect(await store.workflows.write(lost, [one], [])).toBeUndefined();
+      const wait = { name: "w", kind: "time", target: null, until: { at: 0 }, mode: null } as const;
+      expect(await store.workflows.wait(lost, [wait], true)).toBeUndefined();
+      const within = await queue.transaction((tx: unknown) =>
+        store.within(tx).workflows.storeStep(lost, one),
+      );
+      expect(within).toBe(false);
+      expect([await store.workflows.steps(id), await store.workflows.waits([id])]).toEqual([[], []]);
+      go.resolve();
+      expect((await end(queue, id)).status).toBe("completed");
+    });
+
+    test("what a task has logged before it waits is kept", async () => {
+      const queue = await start();
+      const flow = named(async () => {
+        currentTask().log("before");
+        await waitForEvent("never");
+      });
+      const id = await queue.enqueueTask(flow);
+      await waitsIn(queue, id);
+      expect((await queue.listLogs(id)).map(({ message }) => message)).toEqual(["before"]);
+    });
+
+    test("retryTask keeps the steps; with fromStep, that one and the later ones run again", async () => {
+      const queue = await start();
+      const calls: string[] = [];
+      let fails = true;
+      const flow = named(
+        async () => {
+          for (const name of ["a", "b", "c"]) await step(name, () => void calls.push(name));
+          if (fails) throw new Error("no");
+        },
+        { maxRetries: 0 },
+      );
+      const id = await queue.enqueueTask(flow);
+      expect((await end(queue, id)).status).toBe("failed");
+      await queue.retryTask(id);
+      expect((await end(queue, id)).status).toBe("failed");
+      expect(calls.join("")).toBe("abc");
+      await expect(queue.retryTask(id, { fromStep: "z" })).rejects.toThrow('has stored no step "z"');
+      fails = false;
+      await queue.retryTask(id, { fromStep: "b" });
+      expect((await end(queue, id)).status).toBe("completed");
+      expect(calls.join("")).toBe("abcbc");
+    });
+
+    test("a purge deletes the steps and waits of its tasks", async () => {
+      const queue = await start();
+      const flow = named(async () => {
+        await step("a", () => 1);
+        await waitForEvent("never");
+      });
+      const id = await queue.enqueueTask(flow);
+      await waitsIn(queue, id);
+      const { workflows } = internalsOf(queue).store;
+      expect([(await workflows.steps(id)).length, (await workflows.waits([id])).length]).toEqual([1, 1]);
+      expect((await queue.purgeTasks()).purged).toBe(1);
+      expect([await workflows.steps(id), await workflows.waits([id])]).toEqual([[], []]);
+    });
+  });
+
+  describe(`waits on ${database}`, () => {
+    test.each([1, 5])(
+      "a task sleeps without a slot, of %i, and goes on when its time has come",
+      async (concurrency) => {
+        const queue = await start({ concurrency });
+        let begun = 0;
+        const flow = named(async () => {
+          begun += 1;
+          await sleep("long", 1_500);
+          return begun;
+        });
+        const id = await queue.enqueueTask(flow);
+        await waitsIn(queue, id);
+        const waiting = await queue.getTask(id);
+        expect(waiting).toMatchObject({ retryCount: 0 });
+        expect(Number(waiting?.waitUntil)).toBeGreaterThan(Date.now());
+        expect(await queue.awaitTaskResult(await queue.enqueueTask(named(() => "free")), patience)).toBe(
+          "free",
+        );
+        const done = await end(queue, id);
+        expect(done).toMatchObject({ status: "completed", result: 2, retryCount: 0, waitUntil: null });
+      },
+    );
+
+    test("a short wait ends in the slot, where no other task needs it", async () => {
+      const queue = await start({ concurrency: 5 });
+      let begun = 0;
+      const leaf = named(() => "child");
+      const flow = named(async () => {
+        begun += 1;
+        await sleep("short", 30);
+        return [await waitForEvent("soon"), await child(leaf), begun];
+      });
+      const id = await queue.enqueueTask(flow);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      await queue.emitEvent("soon", 1);
+      expect((await end(queue, id)).result).toEqual([1, "child", 1]);
+    });
+
+    test("an event is told to those that wait and to those that will; the first of a name counts", async () => {
+      const queue = await start();
+      const event = uniqueName("paid");
+      const flow = named(() => waitForEvent(event));
+      const waiting = [await queue.enqueueTask(flow), await queue.enqueueTask(flow)];
+      for (const id of waiting) await waitsIn(queue, id);
+      expect(await queue.emitEvent(event, { by: "eva" })).toBe(true);
+      expect(await queue.emitEvent(event, { by: "ben" })).toBe(false);
+      for (const id of [...waiting, await queue.enqueueTask(flow)])
+        expect((await end(queue, id)).result).toEqual({ by: "eva" });
+    });
+
+    test("a wait for an event that came first is over at once", async () => {
+      const queue = await start();
+      const go = deferred();
+      const id = await queue.enqueueTask(named(() => go.promise));
+      await until(async () => (await statusOf(queue, id)) === "running");
+      await queue.emitEvent("first", [1]);
+      const wait = { name: "first", kind: "event", target: "first", until: null, mode: null } as const;
+      const { workflows } = internalsOf(queue).store;
+      const waited = await workflows.wait({ id, generationId: 2 }, [wait], true);
+      expect(waited).toMatchObject({ parked: false, steps: [{ name: "first", value: "[1]" }] });
+      expect(await statusOf(queue, id)).toBe("running");
+      go.resolve();
+    });
+
+    test("an event without a payload gives null, and a timeout gives undefined for good", async () => {
+      const queue = await start();
+      const flow = named(async (event: string, timeout: number) => {
+        const given = await waitForEvent(event, { timeout });
+        return given === undefined ? "timeout" : given;
+      });
+      const late = await queue.enqueueTask(flow, "late", 30);
+      expect((await end(queue, late)).result).toBe("timeout");
+      await queue.emitEvent("late");
+      await queue.retryTask(late);
+      expect((await end(queue, late)).result).toBe("timeout");
+      expect((await end(queue, await queue.enqueueTask(flow, "late", 30_000))).result).toBe(null);
+    });
+
+    test("an event in a transaction counts if that commits", async () => {
+      const queue = await start();
+      const id = await queue.enqueueTask(named(() => waitForEvent("in-tx")));
+      await waitsIn(queue, id);
+      const rolledBack = queue.transaction((_tx: unknown, q) => {
+        const emitted = q.emitEvent("in-tx", 1);
+        const fail = () => {
+          throw new Error("no");
+        };
+        return emitted instanceof Promise ? emitted.then(fail) : fail();
+      });
+      await expect(rolledBack).rejects.toThrow("no");
+      expect(await queue.transaction((_tx: unknown, q) => q.emitEvent("in-tx", 2))).toBe(true);
+      expect((await end(queue, id)).result).toBe(2);
+    });
+
+    test("no event is lost that comes in the moment in which the wait begins", async () => {
+      const queue = await start({ concurrency: 20 });
+      const emitter = await beside(queue);
+      const flow = named((event: string) => waitForEvent(event));
+      const ids: number[] = [];
+      for (let i = 0; i < 60; i += 1) {
+        const event = uniqueName("now");
+        const id = await queue.enqueueTask(flow, event);
+        if (i % 3 > 0) await until(async () => (await statusOf(queue, id)) !== "pending");
+        await emitter.emitEvent(event, i);
+        ids.push(id);
+      }
+      const results = await Promise.all(
+        ids.map(async (id) => (await end(queue, id)).result ?? (await queue.getTask(id))?.error),
+      );
+      expect(results).toEqual(ids.map((_, i) => i));
+    });
+
+    test("upkeep wakes what another program has let go by plain SQL", async () => {
+      const queue = await temporaryQueue({}, await place());
+      const worker = await startedWorker(queue, { concurrency: 1 });
+      const never = named(() => 1, { queueName: "elsewhere" });
+      const flow = named(async () => await child(never));
+      const id = await queue.enqueueTask(flow);
+      await waitsIn(queue, id);
+      await worker.stop();
+      const { store } = internalsOf(queue);
+      const [waits] = await store.workflows.waits([id]);
+      const [gone] = await store.get([Number(waits?.target)]);
+      expect(await store.workflows.repair(0, 10)).toEqual({ woken: 0, last: undefined });
+      await queue.deleteTasks({ func: gone?.func ?? "" });
+      expect(await store.workflows.repair(0, 10)).toEqual({ woken: 1, last: undefined });
+      expect(await statusOf(queue, id)).toBe("pending");
+    });
+  });
+
+  describe(`children on ${database}`, () => {
+    test("a child runs once, and its result is the parent's; both know each other", async () => {
+      const queue = await start();
+      let runs = 0;
+      const leaf = named((n: number) => {
+        runs += 1;
+        return n * 2;
+      });
+      const flow = named(async () => {
+        const parts = await all([child(leaf, 1), child(leaf, 2), step("own", () => 3)]);
+        return [...parts, await child(leaf, 10)];
+      });
+      const id = await queue.enqueueTask(flow);
+      expect((await end(queue, id)).result).toEqual([2, 4, 3, 20]);
+      expect(runs).toBe(3);
+      const run = await queue.getRun(id);
+      expect(run?.children.map(({ task }) => [task.result, task.parentId, task.rootId])).toEqual(
+        [2, 4, 20].map((result) => [result, id, id]),
+      );
+      expect(run?.task).toMatchObject({ parentId: null, rootId: null });
+      expect((await queue.getRun(id, { depth: 1 }))?.more).toBe(true);
+      expect((await queue.getRun(id, { limit: 2 }))?.children).toHaveLength(2);
+    });
+
+    test("a child's final failure rejects in the parent, which may catch it", async () => {
+      const queue = await start();
+      const bad = named(
+        () => {
+          throw new RangeError("too wide");
+        },
+        { maxRetries: 0 },
+      );
+      const cancels = named(() => {
+        throw new CancelTask("not wanted");
+      });
+      const good = named(() => 1);
+      const flow = named(async () => {
+        const codes: unknown[] = [];
+        for (const fn of [bad, cancels])
+          await child(fn).catch((error) => codes.push([error.code, error.cause?.message ?? ""]));
+        const ends = await settled([child(bad), child(good)]);
+        return [...codes, ...ends.map(({ status }) => status)];
+      });
+      expect((await end(queue, await queue.enqueueTask(flow))).result).toEqual([
+        ["DBQ_TASK_FAILED", "too wide"],
+        ["DBQ_TASK_CANCELLED", ""],
+        "rejected",
+        "fulfilled",
+      ]);
+    });
+
+    test("all rejects at the first failure, while the others go on", async () => {
+      const queue = await start();
+      const bad = named(
+        () => {
+          throw new Error("bad");
+        },
+        { maxRetries: 0, priority: 9 },
+      );
+      const slow = named(() => "slow", { delay: "1h" });
+      const flow = named(async () => {
+        return await all([child(slow), child(bad)]).catch((error) => error.code);
+      });
+      const id = await queue.enqueueTask(flow);
+      expect((await end(queue, id)).result).toBe("DBQ_TASK_FAILED");
+      expect((await queue.getRun(id))?.children.map(({ task }) => task.status)).toEqual([
+        "scheduled",
+        "failed",
+      ]);
+    });
+
+    test("race gives the first, and child.start does not wait", async () => {
+      const queue = await start();
+      const late = named(() => "late", { delay: "1h" });
+      const first = named(() => "first");
+      const flow = named(async () => {
+        const id = await child.start(late);
+        return [typeof id, await race([child(late), child(first)])];
+      });
+      expect((await end(queue, await queue.enqueueTask(flow))).result).toEqual(["number", "first"]);
+    });
+
+    test("levels of children share one slot", async () => {
+      const queue = await start();
+      const nest: TaskFunction<[number], Promise<number>> = named(
+        async (depth: number): Promise<number> => (depth === 0 ? 0 : 1 + (await child(nest, depth - 1))),
+      ) as never;
+      expect((await end(queue, await queue.enqueueTask(nest, 15))).result).toBe(15);
+    });
+
+    test("the last two children that end at once on two connections wake their parent once", async () => {
+      const queue = await start({ concurrency: 4 });
+      const other = await beside(queue);
+      await startedWorker(other, { concurrency: 4, pollInterval: 50 });
+      const leaf = named(async () => 1);
+      const begun = new Map<number, number>();
+      const flow = named(async (n: number) => {
+        begun.set(n, (begun.get(n) ?? 0) + 1);
+        return (await all([child(leaf), child(leaf)])).length;
+      });
+      const ids = await queue.enqueueTasks(Array.from({ length: 40 }, (_, n) => [flow, n] as const));
+      for (const id of ids) expect((await end(queue, id)).result).toBe(2);
+      expect(Math.max(...begun.values())).toBeLessThanOrEqual(2);
+    });
+
+    test("a cancel takes the tree, and without tree only the task", async () => {
+      const queue = await start();
+      const leaf = named(() => waitForEvent("never"));
+      const middle = named(async () => await child(leaf));
+      const top = named(async () => await all([child(middle), child(leaf)]));
+      const trees = [await queue.enqueueTask(top), await queue.enqueueTask(top)];
+      for (const id of trees)
+        await until(async () => {
+          const run = await queue.getRun(id);
+          const tasks = run
+            ? [run, ...run.children, ...run.children.flatMap(({ children }) => children)]
+            : [];
+          return tasks.length === 4 && tasks.every(({ task }) => task.status === "waiting");
+        });
+      const [one, two] = trees as [number, number];
+      await queue.cancelTask(one, { reason: "enough" });
+      const counts = await queue.countTasks();
+      expect(counts).toMatchObject({ cancelled: 4, waiting: 4 });
+      await queue.cancelTask(two, { tree: false });
+      expect(await queue.countTasks()).toMatchObject({ cancelled: 5, waiting: 3 });
+    });
+
+    test("a child that is purged rejects in its parent", async () => {
+      const queue = await start();
+      const never = named(() => 1, { queueName: "elsewhere" });
+      const flow = named(async () => await child(never).catch((error) => error.code));
+      const id = await queue.enqueueTask(flow);
+      await waitsIn(queue, id);
+      const run = await queue.getRun(id);
+      expect(run?.waits).toEqual([
+        { kind: "child", target: String(run?.children[0]?.task.id), deadline: null },
+      ]);
+      await queue.deleteTasks({ queueName: "elsewhere" });
+      await internalsOf(queue).store.workflows.repair(0, 10);
+      expect((await end(queue, id)).result).toBe("DBQ_TASK_NOT_FOUND");
+    });
+  });
+
+  describe(`groups and chains on ${database}`, () => {
+    const results = async () => {
+      const all: unknown[] = [];
+      for await (const { status, result = null } of currentTask().group.results()) all.push([status, result]);
+      return all;
+    };
+
+    test("then runs once when all members have ended, and reads how", async () => {
+      const queue = await start();
+      const leaf = named((n: number) => n);
+      const group = await queue.enqueueGroup(
+        [1, 2, 3].map((n) => [leaf, n] as const),
+        { then: named(results) },
+      );
+      expect(await queue.awaitGroup(group.id, patience)).toMatchObject({
+        total: 3,
+        completed: 3,
+        waiting: 0,
+      });
+      expect((await end(queue, group.thenId as number)).result).toEqual(
+        [1, 2, 3].map((n) => ["completed", n]),
+      );
+      await expect(queue.awaitGroup(group.ids[0] as number)).rejects.toThrow("is no group");
+    });
+
+    test("the first failure cancels what has not started, or nothing", async () => {
+      const queue = await start();
+      const bad = named(
+        () => {
+          throw new Error("bad");
+        },
+        { maxRetries: 0, priority: 9 },
+      );
+      const leaf = named(() => 1, { delay: 300 });
+      const cut = await queue.enqueueGroup([[bad], [leaf]], { then: named(results) });
+      expect(await queue.awaitGroup(cut.id, patience)).toMatchObject({ total: 2, failed: 1, cancelled: 1 });
+      expect(await end(queue, cut.thenId as number)).toMatchObject({ status: "cancelled" });
+      const kept = await queue.enqueueGroup([[bad], [leaf]], { then: named(results), onFailure: "continue" });
+      expect(await queue.awaitGroup(kept.id, patience)).toMatchObject({ total: 2, failed: 1, completed: 1 });
+      expect((await end(queue, kept.thenId as number)).result).toEqual([
+        ["failed", null],
+        ["completed", 1],
+      ]);
+    });
+
+    test("an empty group runs then at once, and a member adds members", async () => {
+      const queue = await start();
+      const empty = await queue.enqueueGroup([], { then: named(results) });
+      expect(await queue.awaitGroup(empty.id, patience)).toMatchObject({ total: 0 });
+      expect((await end(queue, empty.thenId as number)).result).toEqual([]);
+      const leaf = named((n: number) => n);
+      const first = named(async () => (await currentTask().group.add([[leaf, 7]])).length);
+      const group = await queue.enqueueGroup([[first]], { then: named(results) });
+      expect((await end(queue, group.thenId as number)).result).toEqual([
+        ["completed", 1],
+        ["completed", 7],
+      ]);
+      const outside = named(async () => await currentTask().group.add([]));
+      expect(await end(queue, await queue.enqueueTask(outside.with({ maxRetries: 0 })))).toMatchObject({
+        status: "failed",
+        error: { message: expect.stringContaining("is in no group") },
+      });
+    });
+
+    test("a chain passes results on, in one transaction with the app's writes", async () => {
+      const queue = await start();
+      const first = named((text: string) => `${text}.`);
+      const none = named((_: string) => undefined);
+      const last = named((prefix: string, before: unknown) => [prefix, before]);
+      const chain = (await queue.transaction((_tx: unknown, q) =>
+        q.enqueueChain([[first, "a"], [none], [last, "p"]]),
+      )) as { ids: number[] };
+      expect((await end(queue, chain.ids[2] as number)).result).toEqual(["p", null]);
+      expect((await queue.getTask(chain.ids[1] as number))?.args).toEqual(["a."]);
+    });
+
+    test("a failure in a chain cancels the rest, and a cancel of the last one cancels all", async () => {
+      const queue = await start();
+      const bad = named(
+        () => {
+          throw new Error("bad");
+        },
+        { maxRetries: 0 },
+      );
+      const leaf = named(() => 1);
+      const failed = await queue.enqueueChain([[bad], [leaf], [leaf]]);
+      expect((await end(queue, failed.ids[2] as number)).error?.message).toContain("was cancelled");
+      expect((await end(queue, failed.ids[1] as number)).error?.message).toContain("has failed");
+      const later = leaf.with({ delay: "1h" });
+      const { ids } = await queue.enqueueChain([[later], [leaf], [leaf]]);
+      expect(await queue.retryTask(ids[1] as number)).toMatchObject({ status: "waiting", generationId: 1 });
+      await queue.cancelTask(ids[2] as number);
+      for (const id of ids) expect(await statusOf(queue, id)).toBe("cancelled");
+    });
+  });
+}

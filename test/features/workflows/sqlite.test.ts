@@ -1,0 +1,6 @@
+/** Workflows on SQLite. */
+import { join } from "node:path";
+import { temporaryFolder } from "../../support/queue.ts";
+import { workflowCases } from "./cases.ts";
+
+workflowCases("SQLite", async () => join(temporaryFolder(), "dbq.db"));
