@@ -30,6 +30,7 @@ export const sections: readonly Section[] = [
       "docs/flow-control.md",
       "docs/transactions.md",
       "docs/schedules.md",
+      "docs/workflows.md",
       "docs/workers-and-shutdown.md",
       "docs/executors.md",
       "docs/managers.md",

@@ -3,7 +3,10 @@ import type { AgentRecord } from "../manager/contract.ts";
 import type { ScheduleRecord } from "../schedules/contract.ts";
 
 /** The tables that a move copies, in this order. */
-export const movedTables = ["dbq_tasks", "dbq_attempts", "dbq_task_logs", "dbq_owed_hooks"] as const;
+// biome-ignore format: a list to read, not a column of names
+export const movedTables = [
+  "dbq_tasks", "dbq_attempts", "dbq_task_logs", "dbq_owed_hooks", "dbq_steps", "dbq_events", "dbq_waits",
+] as const;
 
 export type MovedTable = (typeof movedTables)[number];
 

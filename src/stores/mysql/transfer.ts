@@ -50,6 +50,9 @@ export const mysqlMoving: TransferText = {
       ...missing("register", "insert", "dbq_workers"),
       ...missing("schedule_insert", "insert", "dbq_schedules"),
       ...missing("schedule_update", "update", "dbq_schedules"),
+      ...missing("step_insert", "insert", "dbq_steps"),
+      ...missing("event_insert", "insert", "dbq_events"),
+      ...missing("event_update", "update", "dbq_events"),
       ...(isSource(phase) ? missing("delete", "delete", "dbq_tasks", old) : []),
       ...(isSource(phase) ? missing("schedule_delete", "delete", "dbq_schedules", old) : []),
     ];

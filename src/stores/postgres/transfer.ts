@@ -47,6 +47,9 @@ const dropTriggers = [
   "drop trigger if exists dbq_move_schedule_insert on dbq_schedules",
   "drop trigger if exists dbq_move_schedule_update on dbq_schedules",
   "drop trigger if exists dbq_move_schedule_delete on dbq_schedules",
+  "drop trigger if exists dbq_move_step_insert on dbq_steps",
+  "drop trigger if exists dbq_move_event_insert on dbq_events",
+  "drop trigger if exists dbq_move_event_update on dbq_events",
   "drop function if exists dbq_move_refuse()",
 ];
 
@@ -63,6 +66,9 @@ export const postgresMoving: TransferText = {
     refuses("register", "insert", "dbq_workers", "statement"),
     refuses("schedule_insert", "insert", "dbq_schedules", "statement"),
     refuses("schedule_update", "update", "dbq_schedules", "row"),
+    refuses("step_insert", "insert", "dbq_steps", "statement"),
+    refuses("event_insert", "insert", "dbq_events", "statement"),
+    refuses("event_update", "update", "dbq_events", "row"),
     ...(isSource(phase)
       ? [
           refuses("delete", "delete", "dbq_tasks", "row"),

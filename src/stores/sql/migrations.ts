@@ -147,14 +147,14 @@ function* adviceTo({ schema }: MigrationText): Program<string> {
 const needed: readonly Table[] = ["dbq_tasks", "dbq_attempts", "dbq_task_logs", "dbq_workers"];
 
 /** What each worker needs beside that: an app that only enqueues may have no right to it. */
-const neededByWorkers: Table = "dbq_owed_hooks";
+const neededByWorkers: readonly Table[] = ["dbq_owed_hooks", "dbq_steps", "dbq_events", "dbq_waits"];
 
 /** @throws DatabaseError when a table or column is missing, or the tables are of a newer dbq */
 export async function checkTables({ run }: Runner, text: MigrationText, database: string): Promise<void> {
   try {
-    for (const table of [...needed, neededByWorkers])
+    for (const table of [...needed, ...neededByWorkers])
       await run(() => ask(`select ${columnsOf(table).join(", ")} from ${table} limit 0`)).catch((error) => {
-        if (table !== neededByWorkers || !text.isDenied(causeOf(error))) throw error;
+        if (!neededByWorkers.includes(table) || !text.isDenied(causeOf(error))) throw error;
       });
   } catch (error) {
     const { table, column } = text.missing.exec(String((causeOf(error) as Error).message))?.groups ?? {};

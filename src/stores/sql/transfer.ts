@@ -27,6 +27,9 @@ const versions: { readonly [T in MovedTable]: readonly ColumnOf<T>[] } = {
   dbq_attempts: ["task_id", "generation_id"],
   dbq_task_logs: ["task_id", "generation_id", "at"],
   dbq_owed_hooks: ["task_id", "tries"],
+  dbq_steps: ["task_id", "seq", "undo_state"],
+  dbq_events: ["emitted_at"],
+  dbq_waits: ["task_id", "deadline"],
 };
 
 const largest = String(Number.MAX_SAFE_INTEGER);

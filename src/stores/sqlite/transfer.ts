@@ -16,7 +16,8 @@ const refuses = (refusal: string, event: string, table: string, name = event, wh
 const unlessBypassed = "when coalesce((select door from dbq_move), 0) = 0";
 
 const onSchedules = ["schedule_insert", "schedule_update", "schedule_delete"];
-const dropTriggers = ["insert", "update", "delete", "register", ...onSchedules].map(
+const onWorkflows = ["step_insert", "event_insert", "event_update"];
+const dropTriggers = ["insert", "update", "delete", "register", ...onSchedules, ...onWorkflows].map(
   (name) => `drop trigger if exists dbq_move_${name}`,
 );
 
@@ -32,6 +33,9 @@ export const sqliteMoving: TransferText = {
     refuses(refusal, "insert", "dbq_workers", "register", unlessBypassed),
     refuses(refusal, "insert", "dbq_schedules", "schedule_insert", unlessBypassed),
     refuses(refusal, "update", "dbq_schedules", "schedule_update", unlessBypassed),
+    refuses(refusal, "insert", "dbq_steps", "step_insert", unlessBypassed),
+    refuses(refusal, "insert", "dbq_events", "event_insert", unlessBypassed),
+    refuses(refusal, "update", "dbq_events", "event_update", unlessBypassed),
     ...(isSource(phase) ? [refuses(refusal, "delete", "dbq_tasks")] : []),
     ...(isSource(phase) ? [refuses(refusal, "delete", "dbq_schedules", "schedule_delete")] : []),
   ],

@@ -1,7 +1,10 @@
 /** Workflows on Postgres and on MySQL or MariaDB. */
-import { describe, onTestFinished } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { step, waitForEvent } from "../../../src/features/workflows/steps.ts";
+import { moveQueue, task, Worker } from "../../../src/index.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
+import { temporaryQueue } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
 import { workflowCases } from "./cases.ts";
 
@@ -17,4 +20,33 @@ describe.skipIf(isMissing(await postgresServer()))("on a server", () => {
 
 describe.skipIf(isMissing(await mysqlServer()))("on a server", () => {
   workflowCases("MySQL or MariaDB", removedAfterTest(newDatabase));
+});
+
+const steps: string[] = [];
+const moving = task("moving", async () => {
+  const before = await step("before", () => steps.push("before"));
+  return [before, await waitForEvent("early"), await waitForEvent("late")];
+});
+
+describe.skipIf(isMissing(await postgresServer()))("a move", () => {
+  test("takes steps, waits and events along, and the old database takes no event any more", async () => {
+    const old = await temporaryQueue();
+    const next = await temporaryQueue({}, await removedAfterTest(newSchema)());
+    await old.emitEvent("early", { n: 1 });
+    const id = await old.enqueueTask(moving);
+    const worker = new Worker(old, { concurrency: 1 });
+    await worker.start();
+    while ((await old.getTask(id))?.status !== "waiting")
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    await worker.stop();
+    await moveQueue(old, next);
+    await expect(old.emitEvent("late", 2)).rejects.toThrow("move");
+    expect((await next.getRun(id))?.waits).toEqual([{ kind: "event", target: "late", deadline: null }]);
+    const heir = new Worker(next, { concurrency: 1 });
+    await heir.start();
+    await next.emitEvent("late", 2);
+    expect(await next.awaitTaskResult(id, { timeout: 20_000 })).toEqual([1, { n: 1 }, 2]);
+    expect(steps).toEqual(["before"]);
+    await heir.stop();
+  });
 });
