@@ -414,7 +414,9 @@ export interface Promoted {
   nextSlot?: number;
   /** Hooks are owed; see `HookStore`. */
   owesHooks?: true;
-  /** Milliseconds until a wait of a task is over by its time, a minute where none has one; absent: no task waits. */
+  /** Tasks wait for something. */
+  hasWaits?: true;
+  /** Milliseconds until the next of their waits is over by its time; absent: none has one. */
   nextWait?: number;
   /** A task has this id, for which JavaScript has no number: claims and maintenance pass over it. Absent: none has. */
   unreadableId?: string;

@@ -34,7 +34,9 @@ export interface NextDue {
   nextSlot?: number | undefined;
   /** Hooks are owed. */
   owesHooks?: boolean | undefined;
-  /** Milliseconds until a wait is over by its time, at most a minute; undefined: no task waits. */
+  /** Tasks wait for something. */
+  hasWaits?: boolean | undefined;
+  /** Milliseconds until the next of their waits is over by its time; undefined: none has one. */
   nextWait?: number | undefined;
 }
 

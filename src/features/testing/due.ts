@@ -28,7 +28,7 @@ export async function settleDue(queue: Queue, jobs: readonly Job[]): Promise<num
     // A run that returns 0 has done something, and there may be more.
     for (const job of due) while ((await job.run()) === 0) fired = true;
     if (promoted > 0) wakeups.workAdded();
-    if (promoted === 0 && !fired) return soonest([nextDue, next.nextSlot]);
+    if (promoted === 0 && !fired) return soonest([nextDue, next.nextSlot, next.nextWait]);
   }
 }
 

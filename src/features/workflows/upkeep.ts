@@ -20,28 +20,29 @@ export class WaitUpkeep implements Job {
   #repairedAt = performance.now();
   #after = 0;
   #prunedAt = performance.now();
-  /** Milliseconds until the next wait is over by its time; undefined: nobody waits. */
-  #nextWait: number | undefined;
+  /** Whether the last look for due work has found a wait. */
+  #hasWaits = false;
 
   constructor(store: WorkflowStore, host: JobHost) {
     this.#store = store;
     this.#host = host;
   }
 
-  dueIn({ nextWait }: NextDue): number | undefined {
-    this.#nextWait = nextWait;
-    if (nextWait === undefined) return undefined;
+  dueIn({ hasWaits = false, nextWait = Number.POSITIVE_INFINITY }: NextDue): number | undefined {
+    this.#hasWaits = hasWaits;
+    if (!hasWaits) return undefined;
     return Math.max(0, Math.min(nextWait, this.#repairedAt + repairEvery - performance.now()));
   }
 
+  /** @returns 0 if it has ended waits: there may be more */
   async run(): Promise<number> {
     if (performance.now() - this.#prunedAt >= pruneEvery) await this.#prune();
-    if (this.#nextWait === undefined) return longestSleep;
+    if (!this.#hasWaits) return longestSleep;
     let ended = await this.#store.endDue(batch);
-    const isFull = ended === batch;
     if (performance.now() - this.#repairedAt >= repairEvery) ended += await this.#repair();
-    if (ended > 0) this.#host.onWork();
-    return isFull ? 0 : repairEvery;
+    if (ended === 0) return repairEvery;
+    this.#host.onWork();
+    return 0;
   }
 
   async #repair(): Promise<number> {

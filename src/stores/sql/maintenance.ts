@@ -106,7 +106,7 @@ export class MaintenanceOperations {
 
   /** When the next scheduled task is due, and what features wait for, in one query: every worker asks once a second. */
   *nextDue(passed?: string): Program<Omit<Promoted, "promoted">> {
-    const [[task, slot, hook, wait, unreadable] = [null, null, null, null, null]] = yield* passed ===
+    const [[task, slot, hook, waits, wait, unreadable] = Array<null>(6).fill(null)] = yield* passed ===
     undefined
       ? rows(this.#s.nextDue)
       : rows(this.#s.nextDueBut, { passed });
@@ -114,6 +114,7 @@ export class MaintenanceOperations {
       nextDue: task === null ? undefined : Math.max(0, Number(task)),
       ...(slot === null ? {} : { nextSlot: Math.max(0, Number(slot)) }),
       ...(hook === null ? {} : { owesHooks: true }),
+      ...(waits === null ? {} : { hasWaits: true }),
       ...(wait === null ? {} : { nextWait: Math.max(0, Number(wait)) }),
       ...(unreadable === null ? {} : { unreadableId: String(unreadable) }),
     };

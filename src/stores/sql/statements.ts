@@ -93,10 +93,9 @@ export const nextSlot = (d: Dialect, p: Params) =>
   sql`(select ${d.minus(sql.raw("next_at"), d.now(p))} from dbq_schedules
         where paused_at is null and next_at is not null order by next_at limit 1)`;
 
-/** Milliseconds until the next wait is over by its time, a minute where none has one; null: no task waits. */
+/** Milliseconds until the next wait is over by its time; null: none has one. */
 const nextWait = (d: Dialect, p: Params) =>
-  sql`case when (select 1 from dbq_waits limit 1) is not null then coalesce(
-        (select ${d.minus(sql.raw("deadline"), d.now(p))} from dbq_waits where deadline is not null order by deadline limit 1), 60000) end`;
+  sql`(select ${d.minus(sql.raw("deadline"), d.now(p))} from dbq_waits where deadline is not null order by deadline limit 1)`;
 
 /** The columns of a task without options, and their values. Each column more costs such a task 1 to 2 % of its insert. */
 const plainColumns = sql.raw("func, args, priority, queue_name, max_retries, created_at, updated_at");
@@ -436,7 +435,8 @@ function dueTexts(d: Dialect, isAny: (p: Params) => SQL) {
     nextDue: (p) => sql`
       select case when (select 1 from ${d.tasks} where status = 'scheduled' and ${isAny(p)} and ${d.indexed.hasNoTime} order by ${d.indexed.dueAt} limit 1) is not null then 0
         else (select ${d.minus(d.indexed.dueAt, d.now(p))} from ${d.tasks} where status = 'scheduled' and ${isAny(p)} and ${d.indexed.dueAt} is not null order by ${d.indexed.dueAt} limit 1) end as next_due,
-        ${nextSlot(d, p)} as next_slot, (select 1 from dbq_owed_hooks limit 1) as owes_hooks, ${nextWait(d, p)} as next_wait,
+        ${nextSlot(d, p)} as next_slot, (select 1 from dbq_owed_hooks limit 1) as owes_hooks,
+        (select 1 from dbq_waits limit 1) as has_waits, ${nextWait(d, p)} as next_wait,
         ${unreadableId(d)} as unreadable_id`,
   } satisfies Record<string, Statement>;
 }
