@@ -151,6 +151,8 @@ export interface CurrentTask {
   readonly current: RunningTask;
   /** What a feature keeps for this attempt, made at the first call. Undefined: the attempt has no database. */
   readonly part?: PartOf | undefined;
+  /** The step that runs, inside of which no other one begins. */
+  readonly step?: string;
 }
 
 const running = processGlobal("running", () => new AsyncLocalStorage<CurrentTask>());

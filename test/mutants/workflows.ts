@@ -191,4 +191,34 @@ export const workflowFaults: readonly Mutant[] = [
       "a failure in a chain cancels the rest, and a cancel of the last one cancels all",
     ),
   },
+  {
+    name: "met-end-of-a-child-is-not-kept",
+    why: "A workflow that sleeps for longer than tasks are kept fails when it goes on.",
+    in: "WorkflowRun.#ask",
+    find: "await this.#store.keepEnds(this.port.record, [...this.#met.values()]);",
+    replace: "",
+    caughtBy: onSqlite(
+      "children",
+      "the end of a child that a parent has met stays, also when the child is deleted",
+    ),
+  },
+  {
+    name: "unawaited-child-is-dropped",
+    why: "A child that the function does not await starts or not, by the speed of the database.",
+    in: "WorkflowRun.ending",
+    find: "this.#starts.size > 0 && !this.#isOver",
+    replace: "false",
+    caughtBy: onSqlite("children", "a child that is not awaited starts all the same, before its parent ends"),
+  },
+  {
+    name: "steps-may-be-nested",
+    why: "The names of later steps depend on whether a step was stored.",
+    in: "currentRun",
+    find: "attempt.step !== undefined",
+    replace: "false",
+    caughtBy: onSqlite(
+      "steps",
+      "a step has no steps, waits or children of its own, and race needs a promise",
+    ),
+  },
 ];

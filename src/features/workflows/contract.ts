@@ -1,6 +1,6 @@
 /** What a database does for workflows: steps, waits and events, children and groups. */
 import type { Inserted, MaybePromise, NewTask, TaskVersion } from "../../store.ts";
-import type { TaskRecord, TaskStatus } from "../../task.ts";
+import type { FinishedStatus, TaskRecord, TaskStatus } from "../../task.ts";
 
 /** A step that is stored: what it returned, what it failed with, or which child it started. JSON as text. */
 export interface StoredStep {
@@ -24,6 +24,15 @@ export interface NewChild {
   name: string;
   seq: number;
   task: NewTask;
+}
+
+/** How a child has ended whose end its parent has met. */
+export interface EndedChild {
+  /** The name of the step that started it. */
+  name: string;
+  status: FinishedStatus;
+  result: string | null;
+  error: string | null;
 }
 
 /** What a task waits for. */
@@ -112,6 +121,12 @@ export interface WorkflowStore {
 
   /** Deletes steps of a running task. */
   forget(task: TaskVersion, names: readonly string[]): Promise<void>;
+
+  /**
+   * Writes into the steps that started these children how they ended. The step of such a child has a `startedAt`; where it has an
+   * `error`, its `value` is the child's status.
+   */
+  keepEnds(task: TaskVersion, ends: readonly EndedChild[]): Promise<void>;
 
   /**
    * Writes those of these waits that are not written yet, and says which are over. With `park`, and if none of them has to wake

@@ -12,17 +12,22 @@ import { describeThrown } from "../../base/values/thrown.ts";
 import { TaskCancelledError, TaskFailedError, TaskNotFoundError, toError } from "../../errors.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { NewTask } from "../../store.ts";
-import type { TaskError, TaskRecord } from "../../task.ts";
+import type { FinishedStatus, TaskError, TaskRecord } from "../../task.ts";
 import type { AttemptPart, AttemptPort } from "../../worker/attempt-part.ts";
-import type { NewChild, NewStep, StoredStep, Wait, Waited } from "./contract.ts";
+import type { EndedChild, NewChild, NewStep, StoredStep, Wait, Waited } from "./contract.ts";
 
 /** Steps of one task. More of them belong into children. */
 const mostSteps = 10_000;
+/** Children of one task. */
+const mostChildren = 100_000;
 
 /** Milliseconds between two looks at what a task waits for in its slot, unless this process hears of it. */
 const lookEvery = 100;
 /** Milliseconds between two looks, however much happens. */
 const leastBetweenLooks = 10;
+
+/** A task that waits for more than this leaves its slot at once: each look reads what it waits for. */
+const mostInSlot = 100;
 
 /** What an attempt that is over awaits: its function goes no further. */
 const never = (): Promise<never> => new Promise(() => undefined);
@@ -52,7 +57,12 @@ export class WorkflowRun implements AttemptPart {
   readonly #failures = new Map<string, { step: NewStep; error: unknown; stored: boolean }>();
   #loading: Promise<void> | undefined;
   #seq = 0;
-  #newSteps = 0;
+  /** How many steps are stored or about to be, and how many children were started. */
+  #sizes = { step: 0, child: 0 };
+  /** Starts of children that are under way. */
+  readonly #starts = new Set<Promise<number>>();
+  /** Children whose end the function has met, and whose step does not say so yet. */
+  readonly #met = new Map<string, EndedChild>();
   #modes = 0;
   /** Steps whose function runs, and starts of children. */
   #running = 0;
@@ -67,6 +77,8 @@ export class WorkflowRun implements AttemptPart {
 
   constructor(port: AttemptPort) {
     this.port = port;
+    // Nobody would end these waits any more, and the function may have something to clean up.
+    port.signal.addEventListener("abort", () => this.#rejectAll(port.signal.reason));
   }
 
   get #store() {
@@ -105,8 +117,19 @@ export class WorkflowRun implements AttemptPart {
     await this.#load();
     const step = this.#steps.get(name);
     if (!step) return undefined;
+    if (step.childId !== null) return { value: undefined, childId: step.childId };
     if (step.error !== null) throw toError(JSON.parse(step.error) as TaskError);
     return { value: valueIn(step), childId: step.childId };
+  }
+
+  /** Settles with the end of a child that an earlier attempt has met, once `stored` has resolved. False: none has. */
+  meet(name: string, func: string, settle: Pick<Waiting, "resolve" | "reject">): boolean {
+    const step = this.#steps.get(name);
+    if (step?.childId == null || step.startedAt === null) return false;
+    const status = step.error === null ? "completed" : (JSON.parse(step.value ?? "") as FinishedStatus);
+    const result = step.error === null ? step.value : null;
+    settleChild(settle, { ...endedTask, id: step.childId, func, status, result, error: step.error });
+    return true;
   }
 
   /** Runs what no attempt has stored. Never settles once the attempt is over; rejects if its signal is aborted. */
@@ -128,14 +151,14 @@ export class WorkflowRun implements AttemptPart {
     const text = encode(value, `step ${JSON.stringify(name)}`) ?? null;
     const { maxPayload } = internalsOf(this.port.queue).options;
     if (text !== null) checkSize(`the value of step ${JSON.stringify(name)}`, maxPayload, text);
-    return { name, seq: this.#nextSeq(), value: text, error: null, startedAt };
+    return { name, seq: this.#nextSeq("step"), value: text, error: null, startedAt };
   }
 
-  #nextSeq(): number {
-    this.#newSteps += 1;
-    if (this.#steps.size + this.#newSteps > mostSteps)
+  #nextSeq(kind: "step" | "child"): number {
+    this.#sizes[kind] += 1;
+    if (this.#sizes.step > mostSteps || this.#sizes.child > mostChildren)
       throw new TypeError(
-        `a task has at most ${mostSteps} steps and children: let children do a part of the work`,
+        `a task has at most ${mostSteps} steps and ${mostChildren} children: let children do a part of the work`,
       );
     this.#seq += 1;
     return this.#seq;
@@ -146,7 +169,15 @@ export class WorkflowRun implements AttemptPart {
   }
 
   async startChild(name: string, task: NewTask): Promise<number> {
-    return await this.#write({ child: { name, seq: this.#nextSeq(), task } });
+    return await this.#write({ child: { name, seq: this.#nextSeq("child"), task } });
+  }
+
+  /** The end of the function waits for this start, which it may not have awaited. */
+  ownStart(start: Promise<number>): Promise<number> {
+    this.#starts.add(start);
+    const over = () => this.#starts.delete(start);
+    start.then(over, over);
+    return start;
   }
 
   /** The function may catch the error, and go on: then it is stored. Else the step runs again with the next attempt. */
@@ -160,7 +191,10 @@ export class WorkflowRun implements AttemptPart {
 
   #load(): Promise<void> {
     this.#loading ??= this.#store.steps(this.port.record.id).then((steps) => {
-      for (const step of steps) this.#steps.set(step.name, step);
+      for (const step of steps) {
+        this.#steps.set(step.name, step);
+        this.#sizes[step.childId === null ? "step" : "child"] += 1;
+      }
       this.#seq = Math.max(0, ...steps.slice(-1).map(({ seq }) => seq));
     });
     return this.#loading;
@@ -208,7 +242,7 @@ export class WorkflowRun implements AttemptPart {
     for (const failure of this.#failures.values()) {
       if (failure.stored) continue;
       failure.stored = true;
-      failure.step.seq = this.#nextSeq();
+      failure.step.seq = this.#nextSeq("step");
       steps.push(failure.step);
     }
     return steps;
@@ -240,21 +274,24 @@ export class WorkflowRun implements AttemptPart {
     const deaf = this.#listen();
     try {
       while (this.#isIdle) {
-        const stays = this.port.hasFreeSlot() && performance.now() - begun < this.port.patience;
+        const isShort = performance.now() - begun < this.port.patience && this.#waiting.size <= mostInSlot;
+        const stays = isShort && this.port.hasFreeSlot();
         if (await this.#ask(!stays)) break;
         await this.#heard();
       }
     } catch (error) {
-      for (const { wait, reject } of [...this.#waiting.values()]) {
-        this.#waiting.delete(wait.name);
-        reject(error);
-      }
+      this.#rejectAll(error);
     } finally {
       deaf();
       this.#isLooking = false;
     }
     // What is over has let the function go on: it may wait again.
     setImmediate(() => this.#consider());
+  }
+
+  #rejectAll(error: unknown): void {
+    for (const { wait } of [...this.#waiting.values()])
+      this.#settle(wait.name, ({ reject }) => reject(error));
   }
 
   /** Whether something is over, or the attempt is. */
@@ -268,6 +305,11 @@ export class WorkflowRun implements AttemptPart {
       if (failures.length > 0) await this.#store.write(this.port.record, failures, []);
       // A task that does not run any more takes no more lines.
       if (park) await this.port.logWritten();
+      // Retention may delete a child before the task goes on.
+      if (park && this.#met.size > 0) {
+        await this.#store.keepEnds(this.port.record, [...this.#met.values()]);
+        this.#met.clear();
+      }
       const waits = [...this.#waiting.values()].map(({ wait }) => wait);
       const answer = await this.#store.wait(this.port.record, waits, park);
       if (!answer || answer.parked) {
@@ -293,8 +335,11 @@ export class WorkflowRun implements AttemptPart {
     for (const { wait } of [...this.#waiting.values()]) {
       const id = wait.kind === "child" ? Number(wait.target) : undefined;
       const task = id === undefined ? undefined : tasks.get(id);
-      if (task) this.#settle(wait.name, (waiting) => settleChild(waiting, task));
-      else if (id !== undefined && lost.has(id))
+      if (task) {
+        const { status, result, error } = task;
+        this.#met.set(wait.name, { name: wait.name, status: status as FinishedStatus, result, error });
+        this.#settle(wait.name, (waiting) => settleChild(waiting, task));
+      } else if (id !== undefined && lost.has(id))
         this.#settle(wait.name, ({ reject }) => reject(new TaskNotFoundError(id)));
     }
     return steps.length + ended.length + gone.length > 0;
@@ -339,6 +384,8 @@ export class WorkflowRun implements AttemptPart {
   // ---- the end -------------------------------------------------------------------------------
 
   ending(threw: boolean, error: unknown): Promise<void> | undefined {
+    if (this.#starts.size > 0 && !this.#isOver)
+      return Promise.allSettled(this.#starts).then(() => this.ending(threw, error));
     this.#isOver = true;
     const isUncaught = (failure: { error: unknown }) => threw && failure.error === error;
     const failures = [...this.#failures.values()];
@@ -346,7 +393,7 @@ export class WorkflowRun implements AttemptPart {
     const uncaught = failures.filter((failure) => failure.stored && isUncaught(failure));
     if (caught.length + uncaught.length === 0) return undefined;
     return this.#storeFailures(
-      caught.map(({ step }) => ({ ...step, seq: this.#nextSeq() })),
+      caught.map(({ step }) => ({ ...step, seq: this.#nextSeq("step") })),
       uncaught.map(({ step }) => step.name),
     );
   }
@@ -365,7 +412,16 @@ export class WorkflowRun implements AttemptPart {
 const valueIn = ({ name, value }: StoredStep): unknown =>
   value === null ? undefined : decode(value, `the value of step ${JSON.stringify(name)}`);
 
-function settleChild({ resolve, reject }: Waiting, record: TaskRecord): void {
+/** What is not kept of a child that was deleted since. */
+const endedTask = {
+  ...{ args: "[]", kwargs: "{}", meta: "{}", generationId: 0, createdAt: 0, updatedAt: 0, priority: 5 },
+  ...{ queueName: "default", retryCount: 0, maxRetries: 0, waitUntil: null, workerId: null, startedAt: null },
+  ...{ finishedAt: null, requestId: null, uniqueKey: null, uniqueUntil: null, timeout: null, progress: null },
+  ...{ progressNote: null, fillDefaults: 0 as const, traceContext: null, groupKey: null, scheduleName: null },
+  ...{ slot: null, parentId: null, rootId: null },
+};
+
+function settleChild({ resolve, reject }: Pick<Waiting, "resolve" | "reject">, record: TaskRecord): void {
   const task = toTask(record);
   if (task.status === "completed") resolve(task.result);
   else if (task.status === "failed") reject(new TaskFailedError(task));

@@ -45,6 +45,11 @@ function currentRun(what: string): WorkflowRun | undefined {
     throw new TypeError(
       `${what}: the steps of a task need the queue's database: a task that runs in a thread, a process or an agent has none`,
     );
+  // Once the step is stored, what it began would be missing in the order of the names.
+  if (attempt.step !== undefined)
+    throw new TypeError(
+      `${what}: a step has no steps, waits or children of its own: call it outside of step ${JSON.stringify(attempt.step)}`,
+    );
   return attempt.part((port) => new WorkflowRun(port));
 }
 
@@ -153,6 +158,7 @@ function asStep<T>(run: WorkflowRun, key: string, fn: () => T): () => T {
       return Object.create(attempt.current, { stepKey: { value: stepKey, enumerable: true } });
     },
     ...(attempt.part && { part: attempt.part }),
+    step: key,
   };
   return () => runAs(inStep, fn);
 }
@@ -264,12 +270,13 @@ export interface Child {
 export const child: Child = Object.assign(
   <F extends Enqueueable>(fn: F, ...args: Parameters<F>): Promise<Awaited<ReturnType<F>>> => {
     const run = runOfTask("child");
-    const { key, id } = started(run, fn, args);
+    const { key, func, id } = started(run, fn, args);
     id.catch(() => undefined);
     return new WaitPromise<Awaited<ReturnType<F>>>(({ resolve, reject }, mode) => {
       const begin = async () => {
         const wait: Wait = { name: key, kind: "child", target: String(await id), until: null, mode };
-        run.waitFor(wait, { resolve: (value) => resolve(value as Awaited<ReturnType<F>>), reject });
+        const settle = { resolve: (value: unknown) => resolve(value as Awaited<ReturnType<F>>), reject };
+        if (!run.meet(key, func, settle)) run.waitFor(wait, settle);
       };
       begin().catch(reject);
     });
@@ -288,7 +295,7 @@ function started(run: WorkflowRun, fn: Enqueueable, args: readonly unknown[]) {
   const { maxPayload } = internalsOf(run.port.queue).options;
   // Encoded now: the caller may change the arguments.
   const prepared = prepare(fn, args, maxPayload);
-  return { key, id: startOnce() };
+  return { key, func: definition.name, id: run.ownStart(startOnce()) };
 
   async function startOnce(): Promise<number> {
     const stored = await run.stored(key);
@@ -324,10 +331,12 @@ export async function settled<const T extends readonly unknown[] | []>(
   return await Promise.allSettled(promises);
 }
 
-/** As `Promise.race`, for children and steps in any mix. The others go on. */
+/** As `Promise.race`, for children and steps in any mix. The others go on. @throws TypeError for an empty list */
 export async function race<const T extends readonly unknown[] | []>(
   promises: T,
 ): Promise<Awaited<T[number]>> {
+  if (promises.length === 0)
+    throw new TypeError("race: expected at least one promise: of none, none is the first");
   return await Promise.race(promises);
 }
 

@@ -240,6 +240,7 @@ function workflowMethods({ run, write }: Runner, ops: Operations["workflows"]): 
     waits: (taskIds) => run(() => ops.waits(taskIds)),
     write: (task, steps, children) => write((tries) => ops.write(task, steps, children, tries > 0)),
     forget: (task, names) => write(() => ops.forget(task, names)),
+    keepEnds: (task, ends) => write(() => ops.keepEnds(task, ends)),
     wait: (task, waits, park) => write(() => ops.wait(task, waits, park)),
     endDue: (limit) => write(() => ops.endDue(limit)),
     repair: (after, limit) => write(() => ops.repair(after, limit)),

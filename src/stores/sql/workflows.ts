@@ -1,6 +1,7 @@
 /** The operations of workflows, each written once for all databases. `WorkflowStore` in its contract says what they promise. */
 import { sql } from "drizzle-orm/sql/sql";
 import {
+  type EndedChild,
   groupFunction,
   type InsertedGroup,
   type NewChild,
@@ -91,6 +92,10 @@ function stepStatements(d: Dialect) {
       insert into dbq_steps (task_id, name, seq, value, generation_id, ended_at)
       select ${d.integer(p.taskId)}, ${p.name}, coalesce(max(seq), 0) + 1, ${d.json(p.value)}, ${d.integer(p.generationId)}, ${d.now(p)}
       from dbq_steps where task_id = ${d.integer(p.taskId)}`,
+
+    keepEnd: (p) => sql`
+      update dbq_steps set value = ${d.json(p.value)}, error = ${d.json(p.error)}, started_at = ${d.now(p)}
+      where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
 
     deleteStep: (p) => sql`
       delete from dbq_steps where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
@@ -324,6 +329,16 @@ export class WorkflowOperations {
     if (row[0] !== null) return Number(row[0]);
     yield* count(this.#s.markRoot, { id }, false);
     return id;
+  }
+
+  *keepEnds(task: TaskVersion, ends: readonly EndedChild[]): Program<void> {
+    if ((yield* this.#lock(task)) === undefined) return;
+    for (const { name, status, result, error } of ends) {
+      const hasFailed = status !== "completed";
+      const why = hasFailed ? (error ?? JSON.stringify({ name: "Error", message: status })) : null;
+      const value = hasFailed ? JSON.stringify(status) : result;
+      yield* count(this.#s.keepEnd, { taskId: task.id, name, value, error: why }, false);
+    }
   }
 
   *retryFrom(taskId: number, name: string): Program<boolean> {

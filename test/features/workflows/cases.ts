@@ -155,6 +155,25 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect(keys[0]).toMatch(new RegExp(`^dbq-${done.id}-[0-9a-z]+-charge%20%2F%201$`));
     });
 
+    test("a step has no steps, waits or children of its own, and race needs a promise", async () => {
+      const queue = await start();
+      const leaf = named(() => 1);
+      const flow = named(async () => {
+        const inside = [
+          () => step("inner", () => 1),
+          () => sleep("inner", 1),
+          () => waitForEvent("inner"),
+          () => child(leaf),
+          () => child.start(leaf),
+        ].map((act) => step("outer", act).catch((error) => error.message));
+        const messages = await Promise.all(inside);
+        return [...messages, await race([]).catch((error) => error.message)];
+      });
+      const messages = (await end(queue, await queue.enqueueTask(flow))).result as string[];
+      expect(messages.slice(0, 5)).toEqual(Array(5).fill(expect.stringContaining("outside of step")));
+      expect(messages[5]).toContain("at least one promise");
+    });
+
     test("an attempt that has lost its task stores nothing", async () => {
       const queue = await start();
       const { store } = internalsOf(queue);
@@ -480,6 +499,42 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect(counts).toMatchObject({ cancelled: 4, waiting: 4 });
       await queue.cancelTask(two, { tree: false });
       expect(await queue.countTasks()).toMatchObject({ cancelled: 5, waiting: 3 });
+    });
+
+    test("the end of a child that a parent has met stays, also when the child is deleted", async () => {
+      const queue = await start();
+      const good = named(() => ({ n: 1 }));
+      const bad = named(
+        () => {
+          throw new RangeError("bad");
+        },
+        { maxRetries: 0 },
+      );
+      const flow = named(async () => {
+        const value = await child(good);
+        const why = await child(bad).catch((error) => [error.code, error.cause.message, error.task.func]);
+        return [value, why, await waitForEvent("later")];
+      });
+      const id = await queue.enqueueTask(flow);
+      await until(async () => (await queue.getRun(id))?.waits[0]?.kind === "event");
+      await waitsIn(queue, id);
+      await queue.purgeTasks({ func: good.taskName });
+      await queue.purgeTasks({ func: bad.taskName });
+      await queue.emitEvent("later", 3);
+      const failed = ["DBQ_TASK_FAILED", "bad", bad.taskName];
+      expect((await end(queue, id)).result).toEqual([{ n: 1 }, failed, 3]);
+    });
+
+    test("a child that is not awaited starts all the same, before its parent ends", async () => {
+      const queue = await start();
+      const leaf = named(() => 1, { delay: "1h" });
+      const flow = named(async () => {
+        void child(leaf);
+        void child.start(leaf);
+      });
+      const id = await queue.enqueueTask(flow);
+      expect((await end(queue, id)).status).toBe("completed");
+      expect((await queue.getRun(id))?.children).toHaveLength(2);
     });
 
     test("a child that is purged rejects in its parent", async () => {
