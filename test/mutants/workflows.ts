@@ -15,7 +15,7 @@ export const workflowFaults: readonly Mutant[] = [
     name: "stored-steps-run-again",
     why: "A charge is made again by each retry.",
     in: "WorkflowRun.#load",
-    find: "for (const step of steps) this.#steps.set(step.name, step);",
+    find: "this.#steps.set(step.name, step);",
     replace: "",
     caughtBy: onSqlite("steps", storedOnce),
   },
