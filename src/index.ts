@@ -150,6 +150,7 @@ export { unsetNames } from "./queue/unset-names.ts";
 /** @internal What the command line says of a task that has not started. */
 export { type Hold, type TaskWaits, taskWaits } from "./queue/waits.ts";
 export type { TaskEvent } from "./queue/watch.ts";
+export type { Run, RunOptions, RunStep, RunWait, WaitingOptions } from "./queue/workflows.ts";
 export type { Diagnosis, TaskCount, WorkerRecord } from "./store.ts";
 export {
   type JsonObject,

@@ -88,6 +88,7 @@ import {
   type GroupOptions,
   type Run,
   type RunOptions,
+  type WaitingOptions,
   type WorkflowActions,
   workflowMethodsOf,
 } from "./workflows.ts";
@@ -363,6 +364,14 @@ export class Queue<Db = unknown> {
    */
   getRun = async <R = unknown>(id: TaskId<R> | number, options?: RunOptions): Promise<Run<R> | undefined> =>
     (await this.#feature("workflows").getRun(taskId(id, "getRun"), options)) as Run<R> | undefined;
+
+  /**
+   * The unfinished tasks that wait for the event of this name, or for the task with this id, oldest first.
+   * @param name the name of the event, or the id as a text
+   * @throws TypeError for a wrong name or option; DatabaseError
+   */
+  listWaiting = async (name: string, options?: WaitingOptions): Promise<Task[]> =>
+    await this.#feature("workflows").listWaiting(name, options);
 
   #workflowActions(): WorkflowActions {
     const { wakeups, options } = this.#open();

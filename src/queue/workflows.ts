@@ -70,6 +70,12 @@ export interface RunOptions {
   limit?: number;
 }
 
+/** Options of `listWaiting`. */
+export interface WaitingOptions {
+  /** The number of tasks, from 1 to 1,000. @default 50 */
+  limit?: number;
+}
+
 /** What the feature writes, on the queue's own connection or inside of a transaction. */
 export interface WorkflowActions {
   emitEvent(name: string, payload: unknown): MaybePromise<boolean>;
@@ -95,6 +101,7 @@ export interface WorkflowFeature {
     inside?: object,
   ): WorkflowActions;
   getRun(id: number, options: RunOptions | undefined): Promise<Run | undefined>;
+  listWaiting(target: string, options: WaitingOptions | undefined): Promise<Task[]>;
   awaitGroup(id: number, options: AwaitOptions | undefined): Promise<GroupCounts>;
   /** False: the task has no such step. */
   retryFrom(id: number, step: string): Promise<boolean>;

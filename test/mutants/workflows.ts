@@ -221,4 +221,12 @@ export const workflowFaults: readonly Mutant[] = [
       "a step has no steps, waits or children of its own, and race needs a promise",
     ),
   },
+  {
+    name: "ended-task-is-said-to-wait",
+    why: "A list of who waits for an event names tasks that were cancelled.",
+    in: "waitStatements",
+    find: "sql.raw(unfinished)",
+    replace: 'sql.raw("1 = 1")',
+    caughtBy: onSqlite("waits", "the tasks that wait for an event or a task are found by its name or id"),
+  },
 ];

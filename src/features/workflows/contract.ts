@@ -109,6 +109,9 @@ export interface WorkflowStore {
   /** What these tasks wait for. */
   waits(taskIds: readonly number[]): Promise<StoredWait[]>;
 
+  /** The ids of unfinished tasks that wait for the event of this name, or for the task with this id, oldest first. */
+  waitingFor(target: string, limit: number): Promise<number[]>;
+
   /**
    * Stores steps of a running task, and starts children of it, all or none. Returns the ids of the children, in order; `undefined`:
    * the task has moved on, and nothing was written.

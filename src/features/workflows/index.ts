@@ -5,7 +5,7 @@ import type { Feature } from "../../worker/feature.ts";
 import type { FullTransaction } from "../store.ts";
 import { Actions } from "./actions.ts";
 import { groupOf } from "./groups.ts";
-import { awaitGroup, getRun } from "./look.ts";
+import { awaitGroup, getRun, listWaiting } from "./look.ts";
 import { WaitUpkeep } from "./upkeep.ts";
 
 export function workflows(queue: Queue): Feature {
@@ -16,6 +16,7 @@ export function workflows(queue: Queue): Feature {
         over: (settings, inside) =>
           new Actions((inside as FullTransaction | undefined)?.workflows ?? store.workflows.writes, settings),
         getRun: (id, options) => getRun(queue, id, options),
+        listWaiting: (target, options) => listWaiting(queue, target, options),
         awaitGroup: (id, options) => awaitGroup(queue, id, options),
         retryFrom: (id, step) => store.workflows.retryFrom(id, step),
       },

@@ -1,13 +1,13 @@
 /** What people and programs see of workflows: one run, and how the members of a group have ended. */
 import type { AwaitOptions } from "../../base/options/options.ts";
-import { integer, readOptions } from "../../base/options/validators.ts";
+import { integer, label, readOptions } from "../../base/options/validators.ts";
 import { decode } from "../../base/values/codec.ts";
 import { readable, toTask } from "../../base/values/records.ts";
 import { TaskNotFoundError } from "../../errors.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { GroupCounts, Run, RunOptions, RunStep } from "../../queue/workflows.ts";
-import { isFinished, type TaskError, type TaskRecord, taskStatuses } from "../../task.ts";
+import type { GroupCounts, Run, RunOptions, RunStep, WaitingOptions } from "../../queue/workflows.ts";
+import { isFinished, type Task, type TaskError, type TaskRecord, taskStatuses } from "../../task.ts";
 import { groupFunction, type StoredStep, type StoredWait } from "./contract.ts";
 
 const runReaders = { depth: integer(1, 1_000), limit: integer(1, 100_000) };
@@ -66,21 +66,25 @@ async function addChildren(queue: Queue, level: readonly Found[], limit: number)
     level.map(({ record }) => record.id),
     limit + 1,
   );
-  const records = new Map((await getAll(queue, children)).map((record) => [record.id, record]));
+  const found = await getAll(
+    queue,
+    children.map(({ id }) => id),
+  );
+  const records = new Map(found.map((record) => [record.id, record]));
   return level.flatMap(({ record, run }) => {
     const own = children.filter(({ parentId }) => parentId === record.id);
     if (own.length > limit) run.more = true;
-    const found = own.slice(0, limit).flatMap(({ id }) => {
+    const kept = own.slice(0, limit).flatMap(({ id }) => {
       const one = records.get(id);
       return one ? [emptyRun(one)] : [];
     });
-    run.children = found.map((one) => one.run);
-    return found;
+    run.children = kept.map((one) => one.run);
+    return kept;
   });
 }
 
-async function getAll(queue: Queue, children: readonly { id: number }[]): Promise<TaskRecord[]> {
-  return children.length === 0 ? [] : await internalsOf(queue).store.get(children.map(({ id }) => id));
+async function getAll(queue: Queue, ids: readonly number[]): Promise<TaskRecord[]> {
+  return ids.length === 0 ? [] : await internalsOf(queue).store.get(ids);
 }
 
 const toRunStep = ({ name, value, error, startedAt, endedAt }: StoredStep): RunStep => ({
@@ -96,6 +100,21 @@ const toRunWait = ({ kind, target, deadline }: StoredWait) => ({
   target,
   deadline: deadline === null ? null : new Date(deadline),
 });
+
+const waitingReaders = { limit: integer(1, 1_000) };
+
+/** @throws TypeError for a wrong name or option */
+export async function listWaiting(
+  queue: Queue,
+  target: string,
+  options: WaitingOptions | undefined,
+): Promise<Task[]> {
+  const { limit = 50 } = readOptions<WaitingOptions>(options, "listWaiting", waitingReaders);
+  const { store } = internalsOf(queue);
+  const ids = await store.workflows.waitingFor(label(target, "listWaiting: name"), limit);
+  const tasks = (await getAll(queue, ids)).map((record) => toTask(record));
+  return tasks.sort((one, other) => one.id - other.id);
+}
 
 /** @throws TypeError when the task is no group; as `awaitTaskCompletion` */
 export async function awaitGroup(

@@ -238,6 +238,7 @@ function workflowMethods({ run, write }: Runner, ops: Operations["workflows"]): 
     writes: workflowWrites(write, ops),
     steps: (taskId) => run(() => ops.steps(taskId)),
     waits: (taskIds) => run(() => ops.waits(taskIds)),
+    waitingFor: (target, limit) => run(() => ops.waitingFor(target, limit)),
     write: (task, steps, children) => write((tries) => ops.write(task, steps, children, tries > 0)),
     forget: (task, names) => write(() => ops.forget(task, names)),
     keepEnds: (task, ends) => write(() => ops.keepEnds(task, ends)),

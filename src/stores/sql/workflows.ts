@@ -19,6 +19,7 @@ import type { Dialect, Params, Row } from "./dialect.ts";
 import { changes, count, insertedIds, type Program, rewindCursors, rows } from "./program.ts";
 import { taskColumns, toTaskRecord } from "./rows.ts";
 import { before, itemColumns, itemOf, type Statement, stateChange, still } from "./statements.ts";
+import { isUnfinished as unfinished } from "./statuses.ts";
 import type { TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
 import type { Ending, Transitions } from "./transitions.ts";
@@ -115,6 +116,10 @@ function waitStatements(d: Dialect) {
     waits: (p) => sql`
       select ${all(p)} from ${d.objects(p.tasks, pair.slice(0, 1))} ${d.joinEach} dbq_waits
       where task_id = ${d.only(itemOf("taskId"))} order by task_id, id`,
+
+    waitingFor: (p) => sql`
+      select distinct task_id from dbq_waits ${d.joinEach} ${d.tasks}
+      where ${d.same("target", p.target)} and dbq_tasks.id = task_id and ${sql.raw(unfinished)} order by task_id ${d.atMost(p.limit)}`,
 
     waitsAfter: (p) =>
       sql`select ${all(p)} from dbq_waits where id > ${p.after} order by id ${d.atMost(p.limit)}`,
@@ -364,6 +369,10 @@ export class WorkflowOperations {
     if (taskIds.length === 0) return [];
     const tasks = JSON.stringify(taskIds.map((taskId) => ({ taskId })));
     return (yield* rows(this.#s.waits, { tasks })).map(toWait);
+  }
+
+  *waitingFor(target: string, limit: number): Program<number[]> {
+    return (yield* rows(this.#s.waitingFor, { target, limit })).map(([id]) => Number(id));
   }
 
   *wait(task: TaskVersion, waits: readonly Wait[], park: boolean): Program<Waited | undefined> {

@@ -356,6 +356,32 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect(results).toEqual(ids.map((_, i) => i));
     });
 
+    test("the tasks that wait for an event or a task are found by its name or id", async () => {
+      const queue = await start();
+      const event = uniqueName("found");
+      const flow = named((name: string) => all([waitForEvent(name), waitForEvent(name)]));
+      const never = named(() => 1, { queueName: "elsewhere" });
+      const parent = named(async () => await child(never));
+      const ids = await queue.enqueueTasks([
+        [flow, event],
+        [flow, event.toUpperCase()],
+        [flow, event],
+        [parent],
+      ]);
+      for (const id of ids) await waitsIn(queue, id);
+      const waitingFor = async (name: string, options = {}) =>
+        (await queue.listWaiting(name, options)).map(({ id }) => id);
+      expect(await waitingFor(event)).toEqual([ids[0], ids[2]]);
+      expect(await waitingFor(event, { limit: 1 })).toEqual([ids[0]]);
+      const [wait] = (await queue.getRun(ids[3]))?.waits ?? [];
+      expect(await waitingFor(String(wait?.target))).toEqual([ids[3]]);
+      await queue.cancelTask(ids[0]);
+      expect(await waitingFor(event)).toEqual([ids[2]]);
+      await queue.emitEvent(event);
+      expect(await waitingFor(event)).toEqual([]);
+      await expect(queue.listWaiting(event, { limit: 0 })).rejects.toThrow("listWaiting: limit");
+    });
+
     test("upkeep wakes what another program has let go by plain SQL", async () => {
       const queue = await temporaryQueue({}, await place());
       const worker = await startedWorker(queue, { concurrency: 1 });
