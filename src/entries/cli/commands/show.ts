@@ -1,11 +1,12 @@
 import type { Command } from "commander";
 import { printable } from "../../../base/text/escapes.ts";
-import type { Attempt, Hold, Task, TaskError, TaskLog, TaskWaits } from "../../../index.ts";
+import type { Attempt, Hold, Run, Task, TaskError, TaskLog, TaskWaits } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { causesOf } from "../failure.ts";
 import { rateText } from "../health-tables.ts";
 import { block, type Cell, fact, json, line, table } from "../output.ts";
 import { taskId } from "../parse.ts";
+import { awaitedFacts, printRun, runRecord } from "../run-text.ts";
 import { errorText } from "../task-events.ts";
 import { columnsOf, exactMoment, jsonText, progressText, shortened } from "../text.ts";
 import { statusCell } from "./list.ts";
@@ -22,7 +23,9 @@ export function addShow(program: Command): void {
   program
     .command("show")
     .summary("show one task")
-    .description("Show all facts about one task, its failed attempts, and the lines that it logged.")
+    .description(
+      "Show all facts about one task, its steps and children, its failed attempts, and the lines that it logged.",
+    )
     .argument("<id>", "task id")
     .addHelpText("after", examples)
     .action(async (id: string, _: unknown, self: Command) => {
@@ -33,22 +36,26 @@ export function addShow(program: Command): void {
 async function show(id: number, options: CommonOptions): Promise<void> {
   const { TaskNotFoundError, taskWaits } = await import("../../../index.ts");
   await withExistingQueue(options, async (queue) => {
-    const task = await queue.getTask(id);
-    if (task === undefined) throw new TaskNotFoundError(id);
+    const run = await queue.getRun(id);
+    if (run === undefined) throw new TaskNotFoundError(id);
+    const { task } = run;
     const attempts = await queue.listAttempts(id);
     const logs = await queue.listLogs(id);
     const waits = await taskWaits(queue, task);
-    if (options.json) json({ ...task, attempts, logs, ...waits });
-    else print(task, waits, attempts, logs);
+    if (options.json) json({ ...task, attempts, logs, ...waits, ...runRecord(run) });
+    else print(run, waits, attempts, logs);
   });
 }
 
-function print(task: Task, waits: TaskWaits, attempts: readonly Attempt[], logs: readonly TaskLog[]): void {
+function print(run: Run, waits: TaskWaits, attempts: readonly Attempt[], logs: readonly TaskLog[]): void {
+  const { task } = run;
   line({ text: `task ${task.id}`, color: "bold" }, task.func, statusCell(task.status));
-  const facts = [...factsOf(task), ...waitFacts(task, waits)].filter(([, value]) => value !== "");
+  const all = [...factsOf(task), ...waitFacts(task, waits), ...awaitedFacts(run)];
+  const facts = all.filter(([, value]) => value !== "");
   const width = Math.max(...facts.map(([name]) => columnsOf(name))) + 2;
   for (const [name, value] of facts) line({ text: `  ${name}`.padEnd(width), color: "dim" }, value);
   if (task.error) printError(task, task.error, width);
+  printRun(run);
   printAttempts(attempts, task.error);
   printLogs(logs, attempts);
 }

@@ -1,0 +1,72 @@
+/** Prints what a workflow has done and waits for: its steps, its waits and its children. */
+import type { Run, RunStep, RunWait } from "../../index.ts";
+import { statusCell } from "./commands/list.ts";
+import { type Cell, line, table } from "./output.ts";
+import { errorText } from "./task-events.ts";
+import { exactMoment, jsonText, shortened, span } from "./text.ts";
+
+/** Characters of a step's value. */
+const longestValue = 200;
+/** Waits of one task that are named. */
+const mostNamed = 5;
+
+/** Whether there is more to say of it than of a task that is no workflow. */
+const isWorkflow = ({ steps, waits, children, more }: Run): boolean =>
+  more || steps.length + waits.length + children.length > 0;
+
+/** For `--json`: a task that is no workflow adds nothing. */
+export function runRecord(run: Run): { run?: Omit<Run, "task"> } {
+  const { task: _, ...rest } = run;
+  return isWorkflow(run) ? { run: rest } : {};
+}
+
+/** What the task waits for, each on a line of its own. */
+export function awaitedFacts({ waits }: Run): [string, Cell][] {
+  return awaitedTexts(waits).map((text, i) => [i === 0 ? "waits for" : " ", text]);
+}
+
+function awaitedTexts(waits: readonly RunWait[]): string[] {
+  const named = waits.slice(0, mostNamed).map(awaitedText);
+  return waits.length > mostNamed ? [...named, "and others"] : named;
+}
+
+function awaitedText({ kind, target, deadline }: RunWait): string {
+  const time = deadline === null ? "" : exactMoment(deadline);
+  if (kind === "time") return time;
+  const name = kind === "child" ? `task ${target}` : `event ${shortened(target ?? "", 80)}`;
+  return time === "" ? name : `${name} until ${time}`;
+}
+
+export function printRun(run: Run): void {
+  const { task, steps, children, more } = run;
+  if (steps.length > 0) {
+    line("");
+    table(["STEP", "TOOK", "VALUE"], steps.map(stepRow));
+  }
+  if (children.length > 0) {
+    line("");
+    line({ text: "CHILDREN", color: "dim" });
+    for (const child of children) printTree(child, "");
+  }
+  if (more) {
+    line("");
+    line(`task ${task.id} has more steps or children than these`);
+  }
+}
+
+function stepRow({ name, value, error, startedAt, endedAt }: RunStep): Cell[] {
+  const took = startedAt === null ? "" : span(endedAt.getTime() - startedAt.getTime());
+  const text = value === undefined ? "" : jsonText(value);
+  const outcome = error === null ? shortened(text, longestValue) : `failed: ${errorText(error)}`;
+  return [shortened(name, 60), took, outcome];
+}
+
+/** A task and its children, which stand two columns further to the right. */
+function printTree({ task, waits, children, more }: Run, indent: string): void {
+  const { id, func, status } = task;
+  const texts = awaitedTexts(waits).join(", ");
+  const awaited = texts === "" ? "" : `${status === "waiting" ? "for" : "waits for"} ${texts}`;
+  line(`${indent}${id}`, shortened(func, 60), statusCell(status), awaited);
+  for (const child of children) printTree(child, `${indent}  `);
+  if (more) line({ text: `${indent}  more: dbq show ${id}`, color: "dim" });
+}

@@ -1,0 +1,84 @@
+/** What the command line shows of workflows, and does to them. */
+import { expect, onTestFinished, test } from "vitest";
+import { all, child, step, waitForEvent } from "../../../src/features/workflows/steps.ts";
+import { type Queue, type Run, remoteTask, type Task, type TaskFunction, task } from "../../../src/index.ts";
+import { startedWorker, uniqueName } from "../../support/queue.ts";
+import { folderWithQueue } from "./dbq.ts";
+import { dbq, dbqJson } from "./in-process.ts";
+
+type Shown = Task & { run?: Omit<Run, "task"> };
+
+const has = async (queue: Queue, status: "waiting" | "completed", count: number) => {
+  while ((await queue.countTasks())[status] !== count) await new Promise((go) => setTimeout(go, 5));
+};
+
+/** An order that has charged and failed to notify, and whose two children wait for an event. */
+async function folderWithOrder() {
+  const { folder, queue } = await folderWithQueue();
+  const event = uniqueName("approved");
+  const part = task(uniqueName("part"), async (name: string) => await waitForEvent(name, { timeout: "1d" }));
+  const order = task(uniqueName("order"), async () => {
+    await step("charge", () => ({ paid: 12, note: "x".repeat(300) }));
+    await step("notify", () => {
+      throw new RangeError("no\u001b[31m mail");
+    }).catch(() => undefined);
+    await step("nothing", () => undefined);
+    await all([child(part, event), child(part, event), waitForEvent("parcel")]);
+  });
+  const worker = await startedWorker(queue, { concurrency: 1, pollInterval: 50 });
+  onTestFinished(() => worker.stop());
+  const id: number = await queue.enqueueTask(order);
+  await has(queue, "waiting", 3);
+  return { folder, queue, worker, event, id, order: order.taskName, part: part.taskName };
+}
+
+test("show prints the steps of a task, what it waits for, and its children", async () => {
+  const { folder, event, id, part, queue } = await folderWithOrder();
+  const { out, code } = await dbq(folder, ["show", String(id)]);
+  expect(code).toBe(0);
+  const [one = 0, two = 0] = (await queue.getRun(id))?.children.map((each) => each.task.id) ?? [];
+  expect(out).toMatch(new RegExp(`^ {2}waits for +event parcel\\n +task ${one}\\n +task ${two}$`, "m"));
+  expect(out).toMatch(
+    /^STEP +TOOK +VALUE\ncharge +\d+ ms +\{"paid":12,"note":"x+…\nnothing +\d+ ms\nnotify +\d+ ms +failed: RangeError: no\\x1b\[31m mail$/m,
+  );
+  const waits = `${part} waiting for event ${event} until \\d{4}-\\d\\d-\\d\\d [\\d:.]+Z`;
+  expect(out).toMatch(new RegExp(`^CHILDREN\\n${one} ${waits}\\n${two} ${waits}$`, "m"));
+  const { run } = await dbqJson<Shown>(folder, ["show", String(id)]);
+  expect(run?.steps.map(({ name, error }) => [name, error?.name])).toEqual([
+    ["charge", undefined],
+    ["nothing", undefined],
+    ["notify", "RangeError"],
+  ]);
+  expect(run?.waits).toHaveLength(3);
+  expect(run?.children).toMatchObject([
+    { task: { id: one }, waits: [{ target: event }] },
+    { task: { id: two } },
+  ]);
+  expect(run?.more).toBe(false);
+});
+
+test("show says of a deep or wide run that there is more, and nothing of a task that is no workflow", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const leaf = remoteTask("leaf");
+  const group = await queue.enqueueGroup(Array.from({ length: 1_001 }, () => [leaf] as const));
+  const { out } = await dbq(folder, ["show", String(group.id)]);
+  expect(out).toMatch(/^ {2}waits for +task \d+\n( +task \d+\n){4} +and others$/m);
+  expect(out.match(/^\d+ leaf pending$/gm)).toHaveLength(1_000);
+  expect(out).toContain(`\ntask ${group.id} has more steps or children than these\n`);
+  const plain = await queue.enqueueTask(leaf);
+  expect(await dbqJson<Shown>(folder, ["show", String(plain)])).not.toHaveProperty("run");
+  expect((await dbq(folder, ["show", String(plain)])).out).not.toMatch(/STEP|CHILDREN|waits for +task/);
+});
+
+test("a tree that is cut off names the task to go on with", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const nest: TaskFunction<[number], Promise<unknown>> = task(uniqueName("nest"), async (depth: number) =>
+    depth === 0 ? await waitForEvent("never") : await child(nest, depth - 1),
+  );
+  await startedWorker(queue, { concurrency: 1, pollInterval: 50 });
+  const id = await queue.enqueueTask(nest, 10);
+  await has(queue, "waiting", 11);
+  const { out } = await dbq(folder, ["show", String(id)]);
+  expect(out).toMatch(/^ {16}10 nest\S* waiting for task 11\n {18}more: dbq show 10$/m);
+  expect((await dbq(folder, ["show", "10"])).out).toMatch(/^11 nest\S* waiting for event never$/m);
+});
