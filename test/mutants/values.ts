@@ -204,7 +204,7 @@ export const valueFaults: readonly Mutant[] = [
   {
     name: "typed-numbers-are-rounded",
     why: "An id of twenty digits that is typed into `dbq enqueue` is enqueued as another one.",
-    in: "json",
+    in: "jsonValue",
     find: "refuseRounding(text, name);",
     replace: "",
     caughtBy: inCli("parse", "JSON arguments have the right type, and no number is rounded"),

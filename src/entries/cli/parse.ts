@@ -79,20 +79,21 @@ export function someOf(
 
 /** A JSON array. @throws UsageError */
 export function jsonArray(text: string, name: string): unknown[] {
-  const value = json(text, name);
+  const value = jsonValue(text, name);
   if (Array.isArray(value)) return value;
   throw new UsageError(`${name}: expected a JSON array such as '["a.png", 320]', got ${quoted(text)}`);
 }
 
 /** A JSON object. @throws UsageError */
 export function jsonObject(text: string, name: string): Record<string, unknown> {
-  const value = json(text, name);
+  const value = jsonValue(text, name);
   if (typeof value === "object" && value !== null && !Array.isArray(value))
     return value as Record<string, unknown>;
   throw new UsageError(`${name}: expected a JSON object such as '{"width": 320}', got ${quoted(text)}`);
 }
 
-function json(text: string, name: string): unknown {
+/** Any JSON value. @throws UsageError */
+export function jsonValue(text: string, name: string): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);

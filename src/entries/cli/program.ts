@@ -8,6 +8,7 @@ import { addDashboard } from "./commands/dashboard.ts";
 import { addDoctor } from "./commands/doctor.ts";
 import { addDrain } from "./commands/drain.ts";
 import { addEnqueue } from "./commands/enqueue.ts";
+import { addEvent } from "./commands/event.ts";
 import { addLimit, addLimits, addPause, addResume } from "./commands/limits.ts";
 import { addList } from "./commands/list.ts";
 import { addManager } from "./commands/manage.ts";
@@ -59,7 +60,8 @@ export function buildProgram(asJson: boolean): Command {
     .configureOutput(asJson ? { writeErr: () => undefined } : { outputError: writeSafely })
     .exitOverride()
     .addHelpText("after", afterHelp);
-  for (const add of [addWorker, addEnqueue, addList, addShow, addRetry, addCancel, addDelete]) add(program);
+  for (const add of [addWorker, addEnqueue, addEvent, addList, addShow, addRetry, addCancel, addDelete])
+    add(program);
   for (const add of [
     addPurge,
     addStats,

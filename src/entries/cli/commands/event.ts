@@ -1,0 +1,34 @@
+import type { Command } from "commander";
+import { type CommonOptions, withExistingQueue } from "../database.ts";
+import { json, line } from "../output.ts";
+import { jsonValue, label } from "../parse.ts";
+
+const examples = `
+Examples:
+  $ dbq event approved:4711
+  $ dbq event approved:4711 '{"by": "eva"}'`;
+
+export function addEvent(program: Command): void {
+  program
+    .command("event")
+    .summary("emit an event that tasks wait for")
+    .description(
+      "Emit an event. Tasks that wait for it go on, and tasks that wait for it later get it at once. The first event of a name counts.",
+    )
+    .argument("<name>", "the name of the event", label)
+    .argument("[payload]", "what the tasks get, as JSON", "null")
+    .addHelpText("after", examples)
+    .action(async (name: string, payload: string, _: unknown, self: Command) => {
+      await emit(name, payload, self.optsWithGlobals<CommonOptions>());
+    });
+}
+
+async function emit(name: string, text: string, options: CommonOptions): Promise<void> {
+  const payload = jsonValue(text, "payload");
+  await withExistingQueue(options, async (queue) => {
+    const changed = await queue.emitEvent(name, payload);
+    if (options.json) json({ changed });
+    else if (changed) line(`event ${name} is emitted`);
+    else line(`there is an event ${name} already: nothing was changed`);
+  });
+}
