@@ -82,3 +82,35 @@ test("a tree that is cut off names the task to go on with", async () => {
   expect(out).toMatch(/^ {16}10 nest\S* waiting for task 11\n {18}more: dbq show 10$/m);
   expect((await dbq(folder, ["show", "10"])).out).toMatch(/^11 nest\S* waiting for event never$/m);
 });
+
+test("cancel takes the tree, and with --no-tree the task alone; a filter takes the trees", async () => {
+  const { folder, queue, id, order } = await folderWithOrder();
+  expect(await dbq(folder, ["cancel", String(id), "--no-tree"])).toMatchObject({ code: 0 });
+  expect(await queue.countTasks()).toMatchObject({ cancelled: 1, waiting: 2 });
+  await queue.retryTask(id);
+  await has(queue, "waiting", 3);
+  expect(await dbq(folder, ["cancel", String(id)])).toMatchObject({ code: 0 });
+  expect(await queue.countTasks()).toMatchObject({ cancelled: 3, waiting: 0 });
+  await queue.enqueueTask(remoteTask(order));
+  await has(queue, "waiting", 3);
+  const all = await dbq(folder, ["cancel", "--func", order, "--status", "waiting", "--yes"]);
+  expect(all).toMatchObject({ code: 0, out: "cancelled 1 task\n" });
+  expect(await queue.countTasks()).toMatchObject({ cancelled: 6, waiting: 0 });
+});
+
+test("retry --from-step runs that step and the later ones again", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const calls: string[] = [];
+  const flow = task(uniqueName("flow"), async () => {
+    for (const name of ["a", "b", "c"]) await step(name, () => void calls.push(name));
+  });
+  await startedWorker(queue, { pollInterval: 50 });
+  const id = await queue.enqueueTask(flow);
+  await queue.awaitTaskCompletion(id);
+  const none = await dbq(folder, ["retry", String(id), "--from-step", "z"]);
+  expect([none.code, none.out]).toEqual([2, ""]);
+  expect(none.err).toContain(`task ${id} has stored no step "z"`);
+  expect(await dbq(folder, ["retry", String(id), "--from-step", "b"])).toMatchObject({ code: 0, err: "" });
+  await queue.awaitTaskCompletion(id);
+  expect(calls.join("")).toBe("abcbc");
+});

@@ -5,22 +5,35 @@ import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { exitCodeOf, reportFailure, UsageError } from "../failure.ts";
 import { addFilter, filterOf } from "../filter.ts";
 import { json, line } from "../output.ts";
-import { label, taskId, whole } from "../parse.ts";
+import { given, label, taskId, whole } from "../parse.ts";
+
+interface RetryCommandOptions extends BulkCommandOptions {
+  fromStep?: string;
+}
 
 const retryExamples = `
 Examples:
   $ dbq retry 4711
+  $ dbq retry 4711 --from-step book
   $ dbq retry --status failed --func charge --since 2h
   $ dbq retry --status failed --meta tenant=acme --limit 1000 --yes`;
 
 export function addRetry(program: Command): void {
   withBulk(program.command("retry").argument("[id...]", "task ids"), "retry")
     .summary("run finished or scheduled tasks again now")
-    .description("Make finished and scheduled tasks pending now, with no retries charged.")
+    .description(
+      "Make finished and scheduled tasks pending now, with no retries charged. The steps that a task has stored do not run again.",
+    )
+    .option("--from-step <name>", "run this step again, and those stored after it", label)
     .addHelpText("after", retryExamples)
     .action(async (ids: string[], _: unknown, self: Command) => {
-      const options = self.optsWithGlobals<BulkCommandOptions>();
-      if (!isBulk(ids, options)) await operate(ids, options, (queue, id) => queue.retryTask(id));
+      const { fromStep, ...options } = self.optsWithGlobals<RetryCommandOptions>();
+      const isMany = isBulk(ids, options);
+      if (isMany && fromStep !== undefined)
+        throw new UsageError(
+          `--from-step ${JSON.stringify(fromStep)} needs the ids of tasks: options that choose tasks cannot stand beside it`,
+        );
+      if (!isMany) await operate(ids, options, (queue, id) => queue.retryTask(id, given({ fromStep })));
       else if (options.status) await actOnMatching(options, retrying);
       else
         throw new UsageError(
@@ -38,24 +51,36 @@ const retrying: Action = {
 
 interface CancelCommandOptions extends BulkCommandOptions {
   reason?: string;
+  /** False: `--no-tree`. */
+  tree: boolean;
 }
 
 const cancelExamples = `
 Examples:
   $ dbq cancel 4711
   $ dbq cancel 4711 4712 --reason "sent twice"
+  $ dbq cancel 4711 --no-tree
   $ dbq cancel --func invoice --status pending,scheduled --yes`;
 
 export function addCancel(program: Command): void {
   withBulk(program.command("cancel").argument("[id...]", "task ids"), "cancel")
     .summary("cancel unfinished tasks")
-    .description("Cancel unfinished tasks. The signal of a running task is aborted within a second.")
+    .description(
+      "Cancel unfinished tasks, with their children and theirs. The signal of a running task is aborted within a second.",
+    )
     .option("--reason <text>", 'the message of the task\'s error (default: "cancelled by dbq cancel")', label)
+    .option("--no-tree", "cancel only the tasks of these ids, and not their children")
     .addHelpText("after", cancelExamples)
     .action(async (ids: string[], _: unknown, self: Command) => {
-      const { reason = "cancelled by dbq cancel", ...options } = self.optsWithGlobals<CancelCommandOptions>();
-      if (isBulk(ids, options)) await actOnMatching(options, cancelling(reason));
-      else await operate(ids, options, (queue, id) => queue.cancelTask(id, { reason }), cancelled);
+      const all = self.optsWithGlobals<CancelCommandOptions>();
+      const { reason = "cancelled by dbq cancel", tree, ...options } = all;
+      const isMany = isBulk(ids, options);
+      if (isMany && !tree)
+        throw new UsageError(
+          "--no-tree needs the ids of tasks: a cancel of the tasks that options choose always takes their children",
+        );
+      if (isMany) await actOnMatching(options, cancelling(reason));
+      else await operate(ids, options, (queue, id) => queue.cancelTask(id, { reason, tree }), cancelled);
     });
 }
 
@@ -103,12 +128,12 @@ function withBulk(command: Command, verb: string): Command {
 
 /** Acts on each task; an error about one task does not stop the others. */
 async function operate(
-  given: readonly string[],
+  texts: readonly string[],
   options: CommonOptions,
   act: (queue: Queue, id: number) => Promise<Task>,
   outcomeOf = ({ status }: Task): string => `is ${status}`,
 ): Promise<void> {
-  const ids = given.map(taskId);
+  const ids = texts.map(taskId);
   await withExistingQueue(options, async (queue) => {
     const tasks: Task[] = [];
     for (const id of ids) {
