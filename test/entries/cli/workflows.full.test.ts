@@ -83,6 +83,29 @@ test("a tree that is cut off names the task to go on with", async () => {
   expect((await dbq(folder, ["show", "10"])).out).toMatch(/^11 nest\S* waiting for event never$/m);
 });
 
+test("list --waiting-for finds those that wait for an event or a task, and event lets them go", async () => {
+  const { folder, queue, event, id } = await folderWithOrder();
+  const waiting = async (name: string, ...more: string[]) =>
+    (await dbqJson<Task[]>(folder, ["list", "--waiting-for", name, ...more])).map((each) => each.id);
+  const [one = 0, two = 0] = await waiting(event);
+  expect([await waiting("parcel"), await waiting(String(two))]).toEqual([[id], [id]]);
+  const first = await dbq(folder, ["list", "--waiting-for", event, "--limit", "1"]);
+  expect(first.out).toMatch(new RegExp(`^ *${one} +waiting`, "m"));
+  expect(first.err).toBe("there may be more tasks: raise the --limit\n");
+  const emitted = await dbq(folder, ["event", event, '{"by": "eva"}']);
+  expect(emitted).toMatchObject({ code: 0, out: `event ${event} is emitted\n`, err: "" });
+  await has(queue, "completed", 2);
+  expect((await queue.getTask(one))?.result).toEqual({ by: "eva" });
+  const again = await dbq(folder, ["event", event, "1"]);
+  expect(again).toMatchObject({
+    code: 0,
+    out: `there is an event ${event} already: nothing was changed\n`,
+  });
+  expect(await dbqJson(folder, ["event", event])).toEqual({ changed: false });
+  expect(await dbqJson(folder, ["event", "parcel"])).toEqual({ changed: true });
+  expect(await dbq(folder, ["list", "--waiting-for", event])).toMatchObject({ out: "", err: "no tasks\n" });
+});
+
 test("cancel takes the tree, and with --no-tree the task alone; a filter takes the trees", async () => {
   const { folder, queue, id, order } = await folderWithOrder();
   expect(await dbq(folder, ["cancel", String(id), "--no-tree"])).toMatchObject({ code: 0 });
@@ -113,4 +136,21 @@ test("retry --from-step runs that step and the later ones again", async () => {
   expect(await dbq(folder, ["retry", String(id), "--from-step", "b"])).toMatchObject({ code: 0, err: "" });
   await queue.awaitTaskCompletion(id);
   expect(calls.join("")).toBe("abcbc");
+});
+
+test.each([
+  [["retry", "--status", "failed", "--from-step", "b"], '--from-step "b" needs the ids of tasks'],
+  [["cancel", "--func", "order", "--no-tree"], "--no-tree needs the ids of tasks"],
+  [["list", "--waiting-for", "paid", "--func", "order"], '--waiting-for "paid" takes --limit'],
+  [["list", "--waiting-for", "paid", "--after", "1"], '--waiting-for "paid" takes --limit'],
+  [["event", ""], "'name'"],
+  [["event", "paid", "{by"], 'payload: "{by" is not JSON'],
+  [["event", "paid", "12345678901234567890"], "12345678901234567890"],
+  [["event", "paid", "1", "2"], 'got "2" too'],
+])("%j is wrong usage, and changes nothing", async (args, message) => {
+  const { folder, queue } = await folderWithQueue();
+  await queue.enqueueTask(remoteTask("order"));
+  const { code, out, err } = await dbq(folder, [...args]);
+  expect([code, out, err]).toEqual([2, "", expect.stringContaining(message)]);
+  expect(await queue.countTasks()).toMatchObject({ pending: 1 });
 });

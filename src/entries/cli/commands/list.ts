@@ -1,15 +1,17 @@
 import type { Command } from "commander";
 import type { ListFilter, Queue, Task, TaskStatus } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
+import { UsageError } from "../failure.ts";
 import { addFilter, type FilterOptions, filterOf } from "../filter.ts";
 import { type Cell, type Color, jsonList, note, table } from "../output.ts";
-import { given, whole } from "../parse.ts";
+import { given, label, whole } from "../parse.ts";
 import { errorText } from "../task-events.ts";
 import { moment, progressText, shortened, span } from "../text.ts";
 
 interface ListOptions extends CommonOptions, FilterOptions {
   limit: number;
   after?: number;
+  waitingFor?: string;
 }
 
 const examples = `
@@ -17,16 +19,35 @@ Examples:
   $ dbq list
   $ dbq list --status failed,cancelled --func resize --since 2h
   $ dbq list --meta tenant=acme --limit 10 --after 4711
+  $ dbq list --waiting-for approved:4711
   $ dbq list --status failed --json | jq '.[].id'`;
 
 export function addList(program: Command): void {
   addFilter(program.command("list"))
     .summary("list tasks, newest first")
-    .description("List tasks, newest first.")
+    .description("List tasks, newest first; with --waiting-for the oldest first.")
     .option("--limit <number>", "at most so many tasks", whole(1, 1_000), 50)
     .option("--after <id>", "only tasks older than this id: the last one of the previous page", whole(1))
+    .option("--waiting-for <name>", "the tasks that wait for this event, or for the task with this id", label)
     .addHelpText("after", examples)
-    .action(async (_: unknown, self: Command) => await list(self.optsWithGlobals<ListOptions>()));
+    .action(async (_: unknown, self: Command) => {
+      const { waitingFor, ...options } = self.optsWithGlobals<ListOptions>();
+      if (waitingFor === undefined) await list(options);
+      else await listWaiting(waitingFor, options);
+    });
+}
+
+async function listWaiting(name: string, options: ListOptions): Promise<void> {
+  const { limit, after } = options;
+  if (after !== undefined || Object.keys(filterOf(options)).length > 0)
+    throw new UsageError(
+      `--waiting-for ${JSON.stringify(name)} takes --limit, and no other option that chooses tasks`,
+    );
+  await withExistingQueue(options, async (queue) => {
+    const tasks = await queue.listWaiting(name, { limit });
+    if (options.json) await jsonList(tasks);
+    else print(tasks, limit, "there may be more tasks: raise the --limit");
+  });
 }
 
 async function list(options: ListOptions): Promise<void> {
@@ -35,7 +56,10 @@ async function list(options: ListOptions): Promise<void> {
   const { listBeginnings } = await import("../../../index.ts");
   await withExistingQueue(options, async (queue) => {
     if (options.json) await jsonList(wholeTasks(queue, filter, limit));
-    else print(await listBeginnings(queue, filter), limit);
+    else {
+      const tasks = await listBeginnings(queue, filter);
+      print(tasks, limit, `there may be more tasks: --after ${tasks.at(-1)?.id}`);
+    }
   });
 }
 
@@ -56,10 +80,10 @@ async function* wholeTasks(queue: Queue, filter: ListFilter, limit: number): Asy
   }
 }
 
-function print(tasks: readonly Task[], limit: number): void {
+function print(tasks: readonly Task[], limit: number, more: string): void {
   if (tasks.length > 0) table(headings, tasks.map(rowOf));
   if (tasks.length === 0) note("no tasks");
-  else if (tasks.length === limit) note(`there may be more tasks: --after ${tasks.at(-1)?.id}`);
+  else if (tasks.length === limit) note(more);
 }
 
 const headings = ["ID", "STATUS", "FUNC", "QUEUE", "RETRIES", "CREATED", ""];
