@@ -40,7 +40,7 @@ import {
 } from "../errors.ts";
 import { traced, tracedSync, traces } from "../events.ts";
 import type { FullRequestStore, FullStore } from "../features/store.ts";
-import type { Diagnosis, Inserted, KeptTask, TaskCount, WorkerRecord } from "../store.ts";
+import type { Diagnosis, Inserted, KeptTask, Operated, TaskCount, WorkerRecord } from "../store.ts";
 import { isFinished, type Task, type TaskId, type TaskStatus, taskStatuses } from "../task.ts";
 import {
   actOnAll,
@@ -564,9 +564,10 @@ export class Queue<Db = unknown> {
     const { store, wakeups } = this.#open();
     const { fromStep } = readRetryOptions(options);
     const asked = taskId(id, "retryTask");
-    if (fromStep !== undefined && !(await this.#feature("workflows").retryFrom(asked, fromStep)))
-      await this.#refuseStep(asked, fromStep);
-    const operated = await (store.requests ?? store).retry(asked);
+    const operated =
+      fromStep === undefined
+        ? await (store.requests ?? store).retry(asked)
+        : await this.#retryFrom(asked, fromStep);
     if (!operated) throw new TaskNotFoundError(id);
     if (operated.record.status === "running") throw new TaskRunningError(id);
     wakeups.workAdded();
@@ -574,7 +575,9 @@ export class Queue<Db = unknown> {
   };
 
   /** @throws TaskNotFoundError, TypeError */
-  async #refuseStep(id: number, step: string): Promise<never> {
+  async #retryFrom(id: number, step: string): Promise<Operated> {
+    const operated = await this.#feature("workflows").retryFrom(id, step);
+    if (operated) return operated;
     if ((await this.getTask(id)) === undefined) throw new TaskNotFoundError(id);
     throw new TypeError(`retryTask: fromStep: task ${id} has stored no step ${JSON.stringify(step)}`);
   }

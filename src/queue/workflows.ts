@@ -1,7 +1,7 @@
 /** The methods of a queue that are about workflows, groups and chains. A feature provides them. */
 import type { AwaitOptions } from "../base/options/options.ts";
 import type { Enqueueable } from "../base/tasks/enqueueable.ts";
-import type { MaybePromise } from "../store.ts";
+import type { MaybePromise, Operated } from "../store.ts";
 import type { Task, TaskError, TaskId, TaskStatus } from "../task.ts";
 
 /** A call of any function, as `enqueueGroup` and `enqueueChain` take it. */
@@ -103,6 +103,6 @@ export interface WorkflowFeature {
   getRun(id: number, options: RunOptions | undefined): Promise<Run | undefined>;
   listWaiting(target: string, options: WaitingOptions | undefined): Promise<Task[]>;
   awaitGroup(id: number, options: AwaitOptions | undefined): Promise<GroupCounts>;
-  /** False: the task has no such step. */
-  retryFrom(id: number, step: string): Promise<boolean>;
+  /** `undefined`: the task has no such step. */
+  retryFrom(id: number, step: string): Promise<Operated>;
 }

@@ -1,5 +1,5 @@
 /** What a database does for workflows: steps, waits and events, children and groups. */
-import type { Inserted, MaybePromise, NewTask, TaskVersion } from "../../store.ts";
+import type { Inserted, MaybePromise, NewTask, Operated, TaskVersion } from "../../store.ts";
 import type { FinishedStatus, TaskRecord, TaskStatus } from "../../task.ts";
 
 /** A step that is stored: what it returned, what it failed with, or which child it started. JSON as text. */
@@ -152,8 +152,8 @@ export interface WorkflowStore {
   /** The ids of the children of each of these tasks, oldest first; `limit` of each at most. */
   children(taskIds: readonly number[], limit: number): Promise<{ parentId: number; id: number }[]>;
 
-  /** Deletes a step and those that were stored after it, and makes the task pending. False: it has no such step. */
-  retryFrom(taskId: number, step: string): Promise<boolean>;
+  /** Deletes a step and those that were stored after it, and makes the task pending. `undefined`: it has no such step. */
+  retryFrom(taskId: number, step: string): Promise<Operated>;
 
   /** How many members of a group are in each status. */
   groupCounts(groupId: number): Promise<{ status: TaskStatus; count: number }[]>;

@@ -12,7 +12,7 @@ import {
   type Wait,
   type Waited,
 } from "../../features/workflows/contract.ts";
-import type { Inserted, NewTask, TaskVersion } from "../../store.ts";
+import type { Inserted, NewTask, Operated, TaskVersion } from "../../store.ts";
 import { isFinished, type TaskRecord, type TaskStatus } from "../../task.ts";
 import { columnsOf, listed, positionsIn } from "./columns.ts";
 import type { Dialect, Params, Row } from "./dialect.ts";
@@ -346,15 +346,15 @@ export class WorkflowOperations {
     }
   }
 
-  *retryFrom(taskId: number, name: string): Program<boolean> {
+  *retryFrom(taskId: number, name: string): Program<Operated> {
     const [row] = yield* rows(this.#s.stepNamed, { taskId, name });
-    if (!row) return false;
+    if (!row) return undefined;
     const { seq } = toStoredStep(row);
     const retried = yield* this.#tasks.retry(taskId);
-    if (!retried?.changed) return true;
+    if (!retried?.changed) return retried;
     yield* count(this.#s.deleteStepsFrom, { taskId, seq }, false);
     yield* count(this.#s.deleteWaitsOf, { ids: json([taskId]) }, false);
-    return true;
+    return retried;
   }
 
   /** Deletes what belongs to tasks that are deleted. @param ids as JSON */

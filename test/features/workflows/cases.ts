@@ -228,6 +228,33 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect(calls.join("")).toBe("abcbc");
     });
 
+    test("a retry from a step that a worker takes at once is no error", async () => {
+      const queue = await start();
+      const go = deferred();
+      let runs = 0;
+      const flow = named(async () => {
+        runs += 1;
+        await step("a", () => 1);
+        if (runs > 1) await go.promise;
+      });
+      const id = await queue.enqueueTask(flow);
+      await end(queue, id);
+      const { workflows } = internalsOf(queue).store;
+      const retryFrom = workflows.retryFrom;
+      workflows.retryFrom = async (...about) => {
+        const operated = await retryFrom(...about);
+        await until(async () => (await statusOf(queue, id)) === "running");
+        return operated;
+      };
+      expect(await queue.retryTask(id, { fromStep: "a" })).toMatchObject({ id, status: "pending" });
+      await until(async () => (await workflows.steps(id)).length === 1);
+      await expect(queue.retryTask(id, { fromStep: "a" })).rejects.toMatchObject({
+        code: "DBQ_TASK_RUNNING",
+      });
+      go.resolve();
+      expect(await end(queue, id)).toMatchObject({ status: "completed" });
+    });
+
     test("a purge deletes the steps and waits of its tasks", async () => {
       const queue = await start();
       const flow = named(async () => {
