@@ -577,7 +577,11 @@ export class Queue<Db = unknown> {
   /** @throws TaskNotFoundError, TypeError */
   async #retryFrom(id: number, step: string): Promise<Operated> {
     const operated = await this.#feature("workflows").retryFrom(id, step);
-    if (operated) return operated;
+    if (operated?.changed || operated?.record.status === "running") return operated;
+    if (operated)
+      throw new TypeError(
+        `retryTask: fromStep: task ${id} is ${operated.record.status}: only a task that has ended runs again from a step`,
+      );
     if ((await this.getTask(id)) === undefined) throw new TaskNotFoundError(id);
     throw new TypeError(`retryTask: fromStep: task ${id} has stored no step ${JSON.stringify(step)}`);
   }

@@ -144,7 +144,10 @@ export class RunningAttempt implements Execution {
 
   /** Undefined for an attempt without a database. */
   get part(): PartOf | undefined {
-    const { features, report } = this.#host;
+    const { features: given, report } = this.#host;
+    // A limit of the attempt is not to be spent by waiting.
+    const hasLimit = (this.record.timeout ?? this.definition.call.timeout) !== undefined;
+    const features = given && hasLimit ? { ...given, patience: 0 } : given;
     const [leave, logWritten] = [() => this.#leave(), async () => await this.#log?.written(logWriteMs)];
     return (
       features &&
@@ -217,6 +220,11 @@ export class RunningAttempt implements Execution {
   /** The function never settles: it is left alone, with what it waits for. */
   #leave(): void {
     if (this.#released || this.#phase === "finished") return;
+    // The function has completed the task itself, and waits for something that does not come any more.
+    if (this.#completedWithin) {
+      this.#stopWaiting();
+      return;
+    }
     this.#released = "left";
     this.#timer?.clear();
     this.#finish(undefined);
@@ -426,7 +434,9 @@ export class RunningAttempt implements Execution {
       this.#stopWaiting = resolve;
     });
     const where = `${name} of task "${this.record.func}" (${this.record.id})`;
-    const run = () => runHook(where, call, skipped, this.#host.report);
+    // A hook has no part of a feature: it runs again when its process dies, and nothing waits for it.
+    const inHook = { current: this.current };
+    const run = () => runHook(where, () => runAs(inHook, call), skipped, this.#host.report);
     await (this.#trace ? this.#trace.hook(name, run) : run());
   }
 

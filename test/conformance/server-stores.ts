@@ -40,6 +40,9 @@ export const emptied = [
     "dbq_drains",
     "dbq_stats",
     "dbq_owed_hooks",
+    "dbq_steps",
+    "dbq_events",
+    "dbq_waits",
   ],
 ]
   .map((table) => `delete from ${table}`)

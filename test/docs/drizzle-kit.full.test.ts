@@ -273,13 +273,16 @@ describe.skipIf(isMissing(await postgres.server()))(
         "dbq.dbq_attempts",
         "dbq.dbq_audit",
         "dbq.dbq_drains",
+        "dbq.dbq_events",
         "dbq.dbq_limits",
         "dbq.dbq_owed_hooks",
         "dbq.dbq_schedules",
         "dbq.dbq_settings",
         "dbq.dbq_stats",
+        "dbq.dbq_steps",
         "dbq.dbq_task_logs",
         "dbq.dbq_tasks",
+        "dbq.dbq_waits",
         "dbq.dbq_workers",
       ]);
       await expectToWork(url, { schema: "dbq", migrate: false });

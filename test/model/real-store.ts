@@ -82,4 +82,7 @@ export const wiped: readonly Table[] = [
   "dbq_limits",
   "dbq_schedules",
   "dbq_owed_hooks",
+  "dbq_steps",
+  "dbq_waits",
+  "dbq_events",
 ];

@@ -34,6 +34,8 @@ export class Actions implements WorkflowActions {
 
   emitEvent(name: string, payload: unknown): MaybePromise<boolean> {
     const event = label(name, "emitEvent: name");
+    if (/\s$/.test(event))
+      throw new TypeError(`emitEvent: name: expected no space at the end, got ${JSON.stringify(event)}`);
     const text = encode(payload, "payload") ?? "null";
     checkSize(`the payload of event ${JSON.stringify(event)}`, this.#settings.maxPayload, text);
     return this.#woken(this.#store.emit(event, text));
@@ -46,7 +48,7 @@ export class Actions implements WorkflowActions {
       groupReaders as never,
     );
     const members = this.#prepared("enqueueGroup", entries);
-    const last = then && prepare(then, [], this.#settings.maxPayload);
+    const last = then && refusingKeys(prepare(then, [], this.#settings.maxPayload), "enqueueGroup: then");
     const write = () =>
       this.#store.insertGroup({
         members: members.map(({ task }) => task),
@@ -86,7 +88,7 @@ export class Actions implements WorkflowActions {
 }
 
 /** A duplicate is another task, which belongs to nobody's group. */
-function refusingKeys(prepared: Prepared, owner: string): Prepared {
+export function refusingKeys(prepared: Prepared, owner: string): Prepared {
   const { uniqueKey, func } = prepared.task;
   if (uniqueKey !== null)
     throw new TypeError(

@@ -5,6 +5,7 @@ import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { TaskId, TaskRecord } from "../../task.ts";
 import type { GroupResult, TaskGroup } from "../../worker/task-group.ts";
+import { refusingKeys } from "./actions.ts";
 
 /** Members that one query reads. */
 const page = 500;
@@ -30,7 +31,9 @@ export function groupOf(queue: Queue, { id, func }: TaskRecord): TaskGroup {
     },
     add: async (entries) => {
       checkEntries(entries, "group.add");
-      const prepared = entries.map(([fn, ...args]) => prepare(fn, args, options.maxPayload));
+      const prepared = entries.map(([fn, ...args]) =>
+        refusingKeys(prepare(fn, args, options.maxPayload), "group.add"),
+      );
       await checked(prepared, false);
       const groupId = await find();
       const added = await store.workflows.addToGroup(

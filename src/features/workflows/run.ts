@@ -65,7 +65,9 @@ export class WorkflowRun implements AttemptPart {
   readonly #met = new Map<string, EndedChild>();
   #modes = 0;
   /** Steps whose function runs, and starts of children. */
-  #running = 0;
+  readonly #running = new Set<Promise<unknown>>();
+  /** The function has settled: no step begins any more. */
+  #isEnding = false;
   #writes: Write[] = [];
   #writing: Promise<void> | undefined;
   /** While the database decides whether the task is parked, no step begins. */
@@ -135,13 +137,14 @@ export class WorkflowRun implements AttemptPart {
   /** Runs what no attempt has stored. Never settles once the attempt is over; rejects if its signal is aborted. */
   async begin<T>(act: () => Promise<T>): Promise<T> {
     if (this.#deciding) await this.#deciding;
-    if (this.#isOver) return await never();
+    if (this.#isOver || this.#isEnding) return await never();
     this.port.signal.throwIfAborted();
-    this.#running += 1;
+    const running = act();
+    this.#running.add(running);
     try {
-      return await act();
+      return await running;
     } finally {
-      this.#running -= 1;
+      this.#running.delete(running);
       this.#consider();
     }
   }
@@ -216,13 +219,14 @@ export class WorkflowRun implements AttemptPart {
   }
 
   async #writeBatch(batch: readonly Write[]): Promise<void> {
-    const failures = this.#unstoredFailures();
     const steps = batch.flatMap(({ step }) => step ?? []);
     const children = batch.flatMap(({ child }) => child ?? []);
+    const failures: NewStep[] = [];
     try {
+      failures.push(...this.#unstoredFailures());
       const started = await this.#store.write(this.port.record, [...failures, ...steps], children);
       if (!started) {
-        this.#isOver = true;
+        this.#end();
         return;
       }
       let next = 0;
@@ -235,6 +239,12 @@ export class WorkflowRun implements AttemptPart {
       }
       for (const { reject } of batch) reject(error);
     }
+  }
+
+  /** The task is parked, or not this attempt's any more: the function goes no further, and its slot is free. */
+  #end(): void {
+    this.#isOver = true;
+    this.port.leave();
   }
 
   #unstoredFailures(): NewStep[] {
@@ -258,13 +268,14 @@ export class WorkflowRun implements AttemptPart {
     this.#consider();
   }
 
-  get #isIdle(): boolean {
-    return this.#running === 0 && !this.#writing && !this.#isOver && this.#waiting.size > 0;
+  /** Whether the function waits for something. Beside that, steps may run. */
+  get #waits(): boolean {
+    return !this.#isOver && !this.#isEnding && this.#waiting.size > 0;
   }
 
   /** At the end of this turn, by when the function has begun whatever it does beside its waits. */
   #consider(): void {
-    if (!this.#isIdle || this.#isLooking) return;
+    if (!this.#waits || this.#isLooking) return;
     this.#isLooking = true;
     setImmediate(() => void this.#look());
   }
@@ -273,9 +284,10 @@ export class WorkflowRun implements AttemptPart {
     const begun = performance.now();
     const deaf = this.#listen();
     try {
-      while (this.#isIdle) {
+      while (this.#waits) {
+        const isBusy = this.#running.size > 0 || this.#writing !== undefined;
         const isShort = performance.now() - begun < this.port.patience && this.#waiting.size <= mostInSlot;
-        const stays = isShort && this.port.hasFreeSlot();
+        const stays = isBusy || (isShort && this.port.hasFreeSlot());
         if (await this.#ask(!stays)) break;
         await this.#heard();
       }
@@ -313,8 +325,7 @@ export class WorkflowRun implements AttemptPart {
       const waits = [...this.#waiting.values()].map(({ wait }) => wait);
       const answer = await this.#store.wait(this.port.record, waits, park);
       if (!answer || answer.parked) {
-        this.#isOver = true;
-        if (answer) this.port.leave();
+        this.#end();
         return true;
       }
       return this.#apply(answer);
@@ -384,10 +395,15 @@ export class WorkflowRun implements AttemptPart {
   // ---- the end -------------------------------------------------------------------------------
 
   ending(threw: boolean, error: unknown): Promise<void> | undefined {
-    if (this.#starts.size > 0 && !this.#isOver)
+    const isAlive = !this.#isOver && !this.port.signal.aborted;
+    if (isAlive && this.#starts.size > 0)
       return Promise.allSettled(this.#starts).then(() => this.ending(threw, error));
+    this.#isEnding = true;
+    // The steps that run beside what has failed, or that the function did not await.
+    if (isAlive && this.#running.size > 0)
+      return Promise.allSettled(this.#running).then(() => this.ending(threw, error));
     this.#isOver = true;
-    const isUncaught = (failure: { error: unknown }) => threw && failure.error === error;
+    const isUncaught = (failure: { error: unknown }) => threw && isBehind(failure.error, error);
     const failures = [...this.#failures.values()];
     const caught = failures.filter((failure) => !failure.stored && !isUncaught(failure));
     const uncaught = failures.filter((failure) => failure.stored && isUncaught(failure));
@@ -407,6 +423,16 @@ export class WorkflowRun implements AttemptPart {
       report(error, `storing the failed steps of task "${record.func}" (${record.id})`);
     }
   }
+}
+
+/** Whether the error that was thrown is this one, or has it among its causes. */
+function isBehind(cause: unknown, thrown: unknown): boolean {
+  let error = thrown;
+  for (let depth = 0; depth < 10 && error !== undefined; depth += 1) {
+    if (error === cause) return true;
+    error = error instanceof Error ? error.cause : undefined;
+  }
+  return false;
 }
 
 const valueIn = ({ name, value }: StoredStep): unknown =>

@@ -1,5 +1,5 @@
 /** `dbq-ts/workflow`: what the function of a task may do in steps. */
-import { type Duration, longestWait, milliseconds, moment } from "../../base/options/durations.ts";
+import { type Duration, longestWait, milliseconds, moment, show } from "../../base/options/durations.ts";
 import { duration, integer, label, readOptions } from "../../base/options/validators.ts";
 import { systemClock } from "../../base/runtime/clock.ts";
 import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
@@ -37,13 +37,25 @@ const stepReaders = {
   timeout: duration({ min: 1 }),
 };
 
+/** MariaDB takes names for equal that differ by spaces at their end. @throws TypeError */
+function stepName(value: unknown, name: string): string {
+  const read = label(value, name);
+  if (/\s$/.test(read))
+    throw new TypeError(`${name}: expected no space at the end, got ${JSON.stringify(read)}`);
+  return read;
+}
+
+function checkFunction(fn: unknown, where: string): void {
+  if (typeof fn !== "function") throw new TypeError(`${where}: expected a function, got ${show(fn)}`);
+}
+
 /** The workflow of the task that runs in this async context; undefined: none does. */
 function currentRun(what: string): WorkflowRun | undefined {
   const attempt = runningAttempt();
   if (!attempt) return undefined;
   if (!attempt.part)
     throw new TypeError(
-      `${what}: the steps of a task need the queue's database: a task that runs in a thread, a process or an agent has none`,
+      `${what}: only the function of a task can do this, where it has the queue's database: not a hook, and not a function that runs in a thread, a process or an agent`,
     );
   // Once the step is stored, what it began would be missing in the order of the names.
   if (attempt.step !== undefined)
@@ -72,7 +84,8 @@ function runOfTask(what: string): WorkflowRun {
  */
 export const step: Step = Object.assign(
   async <T>(name: string, fn: () => T, options?: StepOptions): Promise<Awaited<T>> => {
-    const named = label(name, "step: name");
+    const named = stepName(name, "step: name");
+    checkFunction(fn, `step "${named}"`);
     const { maxRetries = 0, backoff, timeout } = readOptions(options, `step "${named}"`, stepReaders);
     const run = currentRun("step");
     if (!run) return await fn();
@@ -115,7 +128,9 @@ class MovedOn extends Error {}
 
 async function stepWithin<T>(name: string, fn: (tx: unknown) => T): Promise<Awaited<T>> {
   const run = runOfTask("step.within");
-  const key = run.nameOf(label(name, "step.within: name"));
+  const named = stepName(name, "step.within: name");
+  checkFunction(fn, `step.within "${named}"`);
+  const key = run.nameOf(named);
   const stored = await run.stored(key);
   if (stored) return stored.value as Awaited<T>;
   const { queue, record } = run.port;
@@ -216,7 +231,7 @@ function waiting<T>(run: WorkflowRun, wait: (mode: string | null) => Wait): Wait
  * @param time how long, such as `"2d"` or milliseconds, counted from when the sleep first began; or until when
  */
 export function sleep(name: string, time: Duration | Date): Promise<void> {
-  const named = label(name, "sleep: name");
+  const named = stepName(name, "sleep: name");
   const until =
     time instanceof Date
       ? { at: moment(time, `sleep "${named}"`) }
@@ -243,7 +258,7 @@ export function waitForEvent<T = unknown>(
   name: string,
   options?: { timeout?: Duration },
 ): Promise<T | undefined> {
-  const target = label(name, "waitForEvent: name");
+  const target = stepName(name, "waitForEvent: name");
   const { timeout } = readOptions<{ timeout: number }>(options, "waitForEvent", {
     timeout: duration({ min: 0 }),
   });
@@ -331,13 +346,29 @@ export async function settled<const T extends readonly unknown[] | []>(
   return await Promise.allSettled(promises);
 }
 
-/** As `Promise.race`, for children and steps in any mix. The others go on. @throws TypeError for an empty list */
+/**
+ * As `Promise.race`, for children and steps in any mix. The others go on. Which one was the first is stored: a later attempt gets
+ * the same one, although others have ended meanwhile.
+ * @throws TypeError for an empty list
+ */
 export async function race<const T extends readonly unknown[] | []>(
   promises: T,
 ): Promise<Awaited<T[number]>> {
   if (promises.length === 0)
     throw new TypeError("race: expected at least one promise: of none, none is the first");
-  return await Promise.race(promises);
+  const run = currentRun("race");
+  if (!run) return await Promise.race(promises);
+  const key = run.nameOf("race");
+  const stored = await run.stored(key);
+  const first = stored ? Number(stored.value) : await Promise.race(promises.map(placeOf));
+  if (!stored) await run.begin(() => run.store(run.newStep(key, run.now(), first)));
+  return (await promises[first]) as Awaited<T[number]>;
+}
+
+/** The place of a promise, once it has settled. */
+async function placeOf(promise: unknown, place: number): Promise<number> {
+  await Promise.allSettled([promise]);
+  return place;
 }
 
 function together(promises: readonly unknown[], kind: "all" | "settled"): void {

@@ -1,4 +1,5 @@
 /** The operations of one store, by what they are about. Each is a program, which a synchronous or asynchronous driver runs. */
+import { groupFunction } from "../../features/workflows/contract.ts";
 import type { AdmissionPolicy } from "./admission.ts";
 import { AgentOperations } from "./agents.ts";
 import { CauseOperations } from "./causes.ts";
@@ -55,6 +56,7 @@ export function operationsOf(
   maintenance.onCrash = (crashes) => hooks.owe(crashes);
   maintenance.onRemove = (ids) => workflows.removeOf(ids);
   transitions.onEnd = (ended) => workflows.onEnd(ended);
+  tasks.isFixed = ({ func }) => func === groupFunction;
   tasks.onCancel = (record, error) => workflows.cancelTree(record, error);
   return {
     texts,

@@ -114,6 +114,8 @@ export class TaskOperations {
   readonly #transitions: Transitions;
   readonly #maintenance: MaintenanceOperations;
   readonly #bringBack: Statement | undefined;
+  /** Whether a task runs nowhere, so that it cannot run again. Undefined: each can. */
+  isFixed: ((record: TaskRecord) => boolean) | undefined;
   /** Cancels the descendants of a task that was cancelled. Undefined: no task has any. */
   onCancel: ((record: TaskRecord, error: string) => Program<void>) | undefined;
 
@@ -314,7 +316,10 @@ export class TaskOperations {
   /** `expected`: the generation that the task must still have. */
   retry(id: number, expected?: number): Program<Operated> {
     const [s, rivalOf, bringBack] = [this.#s, () => this.#rivalOf(id), this.#bringBack];
-    return this.operate(id, function* ({ status, generationId, uniqueKey }) {
+    const { isFixed } = this;
+    return this.operate(id, function* (task) {
+      const { status, generationId, uniqueKey } = task;
+      if (isFixed?.(task)) return "as it is";
       if (status === "running" || status === "pending" || status === "waiting") return "as it is";
       if (expected !== undefined && expected !== generationId) return "as it is";
       const rival = isFinished(status) && uniqueKey !== null ? yield* rivalOf() : undefined;

@@ -88,11 +88,12 @@ function stepStatements(d: Dialect) {
         ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
     },
 
-    /** Behind the other steps of the task. */
+    /** Behind the other steps of the task. One of this name stays: a deploy may have made a step of what was a wait. */
     insertStepLast: (p) => sql`
       insert into dbq_steps (task_id, name, seq, value, generation_id, ended_at)
-      select ${d.integer(p.taskId)}, ${p.name}, coalesce(max(seq), 0) + 1, ${d.json(p.value)}, ${d.integer(p.generationId)}, ${d.now(p)}
-      from dbq_steps where task_id = ${d.integer(p.taskId)}`,
+      select ${d.integer(p.taskId)}, ${p.name}, last_seq + 1, ${d.json(p.value)}, ${d.integer(p.generationId)}, ${d.now(p)}
+      from (select coalesce(max(seq), 0) as last_seq from dbq_steps where task_id = ${d.integer(p.taskId)}) as earlier
+      where 1 = 1 ${d.keepExisting("name")}`,
 
     keepEnd: (p) => sql`
       update dbq_steps set value = ${d.json(p.value)}, error = ${d.json(p.error)}, started_at = ${d.now(p)}

@@ -174,6 +174,54 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect(messages[5]).toContain("at least one promise");
     });
 
+    test("a step that runs when the function throws or returns is stored all the same", async () => {
+      const queue = await start();
+      const calls: string[] = [];
+      let attempts = 0;
+      const slow = async (name: string) => {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        calls.push(name);
+      };
+      const flow = named(async () => {
+        attempts += 1;
+        void step("not awaited", () => slow("not awaited"));
+        const flaky = () => {
+          if (attempts < 3) throw new Error("flaky");
+        };
+        await all([step("flaky", flaky), step("beside", () => slow("beside"))]);
+      }, atOnce);
+      expect(await end(queue, await queue.enqueueTask(flow))).toMatchObject({ status: "completed" });
+      expect([attempts, ...calls.sort()]).toEqual([3, "beside", "not awaited"]);
+    });
+
+    test("an error that is wrapped before it is thrown is not caught", async () => {
+      const queue = await start();
+      let tries = 0;
+      const flow = named(async () => {
+        try {
+          return await step("flaky", () => {
+            tries += 1;
+            if (tries < 3) throw new Error("flaky");
+            return tries;
+          });
+        } catch (error) {
+          throw new Error("wrapped", { cause: error });
+        }
+      }, atOnce);
+      expect((await end(queue, await queue.enqueueTask(flow))).result).toBe(3);
+    });
+
+    test("a step after the task was completed in a transaction ends the attempt, and frees the slot", async () => {
+      const queue = await start();
+      const flow = named(async () => {
+        await queue.transaction((tx: unknown) => currentTask().within(tx).complete("early"));
+        await step("after", () => 1);
+      });
+      const id = await queue.enqueueTask(flow);
+      expect((await end(queue, id)).result).toBe("early");
+      expect((await end(queue, await queue.enqueueTask(named(() => "next")))).result).toBe("next");
+    });
+
     test("an attempt that has lost its task stores nothing", async () => {
       const queue = await start();
       const { store } = internalsOf(queue);
@@ -223,6 +271,14 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect(calls.join("")).toBe("abc");
       await expect(queue.retryTask(id, { fromStep: "z" })).rejects.toThrow('has stored no step "z"');
       fails = false;
+      const waits = await queue.enqueueTask(
+        named(async () => {
+          await step("a", () => 1);
+          await waitForEvent("never");
+        }),
+      );
+      await waitsIn(queue, waits);
+      await expect(queue.retryTask(waits, { fromStep: "a" })).rejects.toThrow("is waiting");
       await queue.retryTask(id, { fromStep: "b" });
       expect((await end(queue, id)).status).toBe("completed");
       expect(calls.join("")).toBe("abcbc");
@@ -307,6 +363,48 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       await new Promise((resolve) => setTimeout(resolve, 200));
       await queue.emitEvent("soon", 1);
       expect((await end(queue, id)).result).toEqual([1, "child", 1]);
+    });
+
+    test("a wait ends while a step runs beside it, and the winner of a race stays the winner", async () => {
+      const queue = await start({ concurrency: 5 });
+      const waits: string[] = [];
+      const flow = named(async () => {
+        const slow = step("slow", async () => {
+          await new Promise((resolve) => setTimeout(resolve, 1_500));
+          return "step";
+        });
+        const first = await race([slow, sleep("short", 50).then(() => "sleep")]);
+        waits.push(first);
+        await sleep("later", 1_500);
+        return first;
+      });
+      const done = await end(queue, await queue.enqueueTask(flow));
+      expect(done.result).toBe("sleep");
+      expect(waits.length).toBeGreaterThan(1);
+      expect(new Set(waits)).toEqual(new Set(["sleep"]));
+    });
+
+    test("a wait whose name a step has taken does not stop the others", async () => {
+      const queue = await start({ concurrency: 2 });
+      const { workflows } = internalsOf(queue).store;
+      const go = deferred();
+      const id = await queue.enqueueTask(named(() => go.promise));
+      await until(async () => (await statusOf(queue, id)) === "running");
+      const other = await queue.enqueueTask(named(async () => void (await sleep("x", 200))));
+      const version = { id, generationId: 2 };
+      await workflows.wait(
+        version,
+        [{ name: "taken", kind: "time", target: null, until: { after: 50 }, mode: null }],
+        false,
+      );
+      await workflows.write(
+        version,
+        [{ name: "taken", seq: 1, value: "1", error: null, startedAt: null }],
+        [],
+      );
+      expect((await end(queue, other)).status).toBe("completed");
+      expect((await workflows.steps(id)).map(({ value }) => value)).toEqual(["1"]);
+      go.resolve();
     });
 
     test("an event is told to those that wait and to those that will; the first of a name counts", async () => {
@@ -629,6 +727,21 @@ export function workflowCases(database: string, place: () => Promise<string>): v
         [1, 2, 3].map((n) => ["completed", n]),
       );
       await expect(queue.awaitGroup(group.ids[0] as number)).rejects.toThrow("is no group");
+    });
+
+    test("a group takes no unique keys, and its own task cannot be retried", async () => {
+      const queue = await start();
+      const leaf = named(() => 1);
+      const keyed = leaf.with({ uniqueKey: "k" });
+      for (const group of [
+        queue.enqueueGroup([[keyed]]),
+        queue.enqueueGroup([[leaf]], { then: keyed }),
+        queue.enqueueChain([[keyed]]),
+      ])
+        await expect(group).rejects.toThrow("uniqueKey has no meaning here");
+      const { id } = await queue.enqueueGroup([[leaf]]);
+      await queue.awaitGroup(id, patience);
+      expect(await queue.retryTask(id)).toMatchObject({ status: "completed" });
     });
 
     test("the first failure cancels what has not started, or nothing", async () => {
