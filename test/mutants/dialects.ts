@@ -341,7 +341,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: "partition.end + retention[partition.status]",
     replace: "partition.end - day + retention[partition.status]",
     caughtBy: ofPartitions(
-      "are dropped when all of their tasks are older than their retention, with attempts and log lines",
+      "are dropped when all of their tasks are older than their retention, with attempts, log lines, steps and waits",
     ),
   },
   {
@@ -361,7 +361,7 @@ export const dialectFaults: readonly Mutant[] = [
     find: '["dbq_attempts", "dbq_task_logs"]',
     replace: '["dbq_task_logs"]',
     caughtBy: ofPartitions(
-      "are dropped when all of their tasks are older than their retention, with attempts and log lines",
+      "are dropped when all of their tasks are older than their retention, with attempts, log lines, steps and waits",
     ),
   },
 

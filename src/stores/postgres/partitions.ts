@@ -175,6 +175,7 @@ export class Partitions implements PartitionStore {
         check (schedule_name is null), check (unique_until is null)) inherits (dbq_tasks)`,
       `create index if not exists ${name}_finished on ${table} (finished_at)`,
       `create index if not exists ${name}_request on ${table} (request_id) where request_id is not null`,
+      `create index if not exists ${name}_parent on ${table} (parent_id, id) where parent_id is not null`,
       // Else the owner of the tasks could not change its columns with theirs.
       `alter table ${table} owner to ${owner}`,
     ])
@@ -230,7 +231,7 @@ export class Partitions implements PartitionStore {
       sql`select id from ${sql.raw(table)} where id > ${after} order by id limit ${dropBatch}`,
     );
     const ids = JSON.stringify(found.map(([id]) => Number(id)));
-    for (const other of ["dbq_attempts", "dbq_task_logs"])
+    for (const other of ["dbq_attempts", "dbq_task_logs", "dbq_steps", "dbq_waits"])
       yield* rowsOnce(sql`delete from ${sql.raw(other)} where ${this.#d.among("task_id", ids)}`);
     return found.length < dropBatch ? undefined : Number(found.at(-1)?.[0]);
   }

@@ -91,7 +91,7 @@ const keyParams = ({ uniqueKey, unique }: NewTask) => ({
 });
 
 /** Of the attempt that a cancel interrupts. */
-const cancelledAttempt = {
+export const cancelledAttempt = {
   outcome: "cancelled",
   errorName: null,
   errorMessage: null,

@@ -20,7 +20,7 @@ import { changes, count, insertedIds, type Program, rewindCursors, rows } from "
 import { taskColumns, toTaskRecord } from "./rows.ts";
 import { before, itemColumns, itemOf, type Statement, stateChange, still } from "./statements.ts";
 import { isUnfinished as unfinished } from "./statuses.ts";
-import type { TaskOperations } from "./tasks.ts";
+import { cancelledAttempt, type TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
 import type { Ending, Transitions } from "./transitions.ts";
 
@@ -262,14 +262,6 @@ const isAllOf = (mode: string) => mode.startsWith("all:");
 
 /** A child that has ended or is gone. */
 type End = Pick<Ending, "id" | "kind"> & { result?: string | null; func?: string };
-
-const cancelledAttempt = {
-  outcome: "cancelled",
-  errorName: null,
-  errorMessage: null,
-  errorStack: null,
-  errorCause: null,
-} as const;
 
 export class WorkflowOperations {
   readonly #s: ReturnType<typeof statementsOf>;

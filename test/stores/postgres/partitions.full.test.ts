@@ -137,16 +137,18 @@ describe.skipIf(isMissing(server))("partitions of finished tasks", () => {
     ).toEqual([{ table: `dbq_tasks_completed_${dateOf(0)}`, later: "x", status: "completed" }]);
   });
 
-  it("are dropped when all of their tasks are older than their retention, with attempts and log lines", async () => {
+  it("are dropped when all of their tasks are older than their retention, with attempts, log lines, steps and waits", async () => {
     const ids = [...(await completed(1, 9)), ...(await completed(1, 7)), ...(await completed(1, 2))];
     for (const id of ids)
       await sql(`insert into dbq_attempts (task_id, generation_id, outcome) values (${id}, 2, 'failed');
-        insert into dbq_task_logs (task_id, generation_id, message) values (${id}, 2, 'x')`);
+        insert into dbq_task_logs (task_id, generation_id, message) values (${id}, 2, 'x');
+        insert into dbq_steps (task_id, name, seq, generation_id) values (${id}, 'a', 1, 2);
+        insert into dbq_waits (task_id, name, kind) values (${id}, 'b', 'time')`);
     await partitions.move({ ...week, completed: 30 * day }, 100, 60_000);
     expect(await partitions.drop(week)).toBe(1);
     // Of the day before the last seven: its last tasks are not old enough.
     expect(await tables()).toEqual([`dbq_tasks_completed_${dateOf(7)}`, `dbq_tasks_completed_${dateOf(2)}`]);
-    for (const table of ["dbq_attempts", "dbq_task_logs"])
+    for (const table of ["dbq_attempts", "dbq_task_logs", "dbq_steps", "dbq_waits"])
       expect(
         (await sql(`select task_id from ${table} order by task_id`)).map((row) => Number(row.task_id)),
       ).toEqual(ids.slice(1));
