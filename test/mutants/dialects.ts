@@ -358,8 +358,8 @@ export const dialectFaults: readonly Mutant[] = [
     name: "attempts-of-dropped-tasks-stay",
     why: "The failed attempts of dropped tasks are never deleted.",
     in: "Partitions.#deleteBeside",
-    find: '["dbq_attempts", "dbq_task_logs"]',
-    replace: '["dbq_task_logs"]',
+    find: '["dbq_attempts", "dbq_task_logs", "dbq_steps", "dbq_waits"]',
+    replace: '["dbq_task_logs", "dbq_steps", "dbq_waits"]',
     caughtBy: ofPartitions(
       "are dropped when all of their tasks are older than their retention, with attempts, log lines, steps and waits",
     ),
