@@ -98,7 +98,7 @@ test("any SQLite version can read a frozen file, and its error is that of the la
   await moveQueue(old, next, { names: { to: "the 'new' one" } });
   await expect(app.enqueueTask(task)).rejects.toThrow("this queue moves to the 'new' one: this database");
   const texts = client.prepare("select sql from sqlite_master where type = 'trigger'").pluck().all();
-  expect(texts).toHaveLength(7);
+  expect(texts).toHaveLength(10);
   for (const text of texts) expect(text).toMatch(/raise\(abort, '[^)]*the ''new'' one/);
   const script = "import sqlite3,sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchall())";
   const run = spawnSync("python3", ["-c", script, path, "select name from theirs"], { encoding: "utf8" });

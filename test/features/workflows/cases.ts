@@ -370,12 +370,13 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       const waits: string[] = [];
       const flow = named(async () => {
         const slow = step("slow", async () => {
-          await new Promise((resolve) => setTimeout(resolve, 1_500));
+          await new Promise((resolve) => setTimeout(resolve, 500));
           return "step";
         });
         const first = await race([slow, sleep("short", 50).then(() => "sleep")]);
         waits.push(first);
-        await sleep("later", 1_500);
+        // Longer than the step and the time in the slot together: the function runs again.
+        await sleep("later", 3_000);
         return first;
       });
       const done = await end(queue, await queue.enqueueTask(flow));
