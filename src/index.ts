@@ -10,6 +10,7 @@ export type {
   ListFilter,
   PurgeFilter,
   QueueOptions,
+  RetryOptions,
   StopOptions,
   WatchOptions,
   WorkerOptions,
@@ -142,7 +143,7 @@ export type {
 } from "./queue/stats.ts";
 /** @internal What the command line says after it has resumed something. */
 export { stillPaused } from "./queue/still-paused.ts";
-export type { QueueWithin, SchedulesWithin, WithinResult } from "./queue/transaction.ts";
+export type { QueueWithin, SchedulesWithin, WithinResult, WorkflowsWithin } from "./queue/transaction.ts";
 /** @internal What the command line says of a name that it pauses. */
 export { unknownName } from "./queue/unknown-name.ts";
 /** @internal What the command line says of shared limits. */
@@ -150,7 +151,17 @@ export { unsetNames } from "./queue/unset-names.ts";
 /** @internal What the command line says of a task that has not started. */
 export { type Hold, type TaskWaits, taskWaits } from "./queue/waits.ts";
 export type { TaskEvent } from "./queue/watch.ts";
-export type { Run, RunOptions, RunStep, RunWait, WaitingOptions } from "./queue/workflows.ts";
+export type {
+  AnyEntry,
+  Group,
+  GroupCounts,
+  GroupOptions,
+  Run,
+  RunOptions,
+  RunStep,
+  RunWait,
+  WaitingOptions,
+} from "./queue/workflows.ts";
 export type { Diagnosis, TaskCount, WorkerRecord } from "./store.ts";
 export {
   type JsonObject,
@@ -162,4 +173,5 @@ export {
 } from "./task.ts";
 export type { WorkerEvents } from "./worker/events.ts";
 export { currentTask, type RunningTask } from "./worker/task-context.ts";
+export type { GroupResult, TaskGroup } from "./worker/task-group.ts";
 export { Worker } from "./worker/worker.ts";
