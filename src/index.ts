@@ -153,11 +153,11 @@ export { type Hold, type TaskWaits, taskWaits } from "./queue/waits.ts";
 export type { TaskEvent } from "./queue/watch.ts";
 export type {
   AnyEntry,
+  GetRunOptions,
   Group,
   GroupCounts,
   GroupOptions,
   Run,
-  RunOptions,
   RunStep,
   RunWait,
   WaitingOptions,

@@ -83,11 +83,11 @@ import { Wakeups } from "./wakeups.ts";
 import { type TaskEvent, TaskWatches } from "./watch.ts";
 import {
   type AnyEntry,
+  type GetRunOptions,
   type Group,
   type GroupCounts,
   type GroupOptions,
   type Run,
-  type RunOptions,
   type WaitingOptions,
   type WorkflowActions,
   workflowMethodsOf,
@@ -362,7 +362,10 @@ export class Queue<Db = unknown> {
    * A task with its steps, what it waits for, and its children, level by level; `undefined` if it does not exist.
    * @throws TypeError for a wrong option; DatabaseError
    */
-  getRun = async <R = unknown>(id: TaskId<R> | number, options?: RunOptions): Promise<Run<R> | undefined> =>
+  getRun = async <R = unknown>(
+    id: TaskId<R> | number,
+    options?: GetRunOptions,
+  ): Promise<Run<R> | undefined> =>
     (await this.#feature("workflows").getRun(taskId(id, "getRun"), options)) as Run<R> | undefined;
 
   /**

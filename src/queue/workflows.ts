@@ -63,7 +63,7 @@ export interface Run<R = unknown> {
   more: boolean;
 }
 
-export interface RunOptions {
+export interface GetRunOptions {
   /** How many levels: 1 is the task alone. @default 10 */
   depth?: number;
   /** How many steps, and how many children, of each task. @default 1_000 */
@@ -100,7 +100,7 @@ export interface WorkflowFeature {
     settings: { maxPayload: number; synchronous: boolean; wake: () => void },
     inside?: object,
   ): WorkflowActions;
-  getRun(id: number, options: RunOptions | undefined): Promise<Run | undefined>;
+  getRun(id: number, options: GetRunOptions | undefined): Promise<Run | undefined>;
   listWaiting(target: string, options: WaitingOptions | undefined): Promise<Task[]>;
   awaitGroup(id: number, options: AwaitOptions | undefined): Promise<GroupCounts>;
   /** `undefined`: the task has no such step. */

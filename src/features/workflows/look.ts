@@ -6,7 +6,7 @@ import { readable, toTask } from "../../base/values/records.ts";
 import { TaskNotFoundError } from "../../errors.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { GroupCounts, Run, RunOptions, RunStep, WaitingOptions } from "../../queue/workflows.ts";
+import type { GetRunOptions, GroupCounts, Run, RunStep, WaitingOptions } from "../../queue/workflows.ts";
 import { isFinished, type Task, type TaskError, type TaskRecord, taskStatuses } from "../../task.ts";
 import { groupFunction, type StoredStep, type StoredWait } from "./contract.ts";
 
@@ -16,9 +16,9 @@ const runReaders = { depth: integer(1, 1_000), limit: integer(1, 100_000) };
 export async function getRun(
   queue: Queue,
   id: number,
-  options: RunOptions | undefined,
+  options: GetRunOptions | undefined,
 ): Promise<Run | undefined> {
-  const { depth = 10, limit = 1_000 } = readOptions<Required<RunOptions>>(options, "getRun", runReaders);
+  const { depth = 10, limit = 1_000 } = readOptions<Required<GetRunOptions>>(options, "getRun", runReaders);
   const { store } = internalsOf(queue);
   const [record] = await store.get([id]);
   if (!record) return undefined;
