@@ -62,7 +62,7 @@ async function work(): Promise<void> {
   process.send?.("ready");
 }
 
-/** Counts what it has charged by order, and fails at random. */
+/** A payment server that fails at random. `charged`: the keys with which each order was charged. */
 async function payments() {
   const charged = new Map<string, Set<string>>();
   const server = createServer((request, response) => {

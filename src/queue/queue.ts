@@ -327,7 +327,7 @@ export class Queue<Db = unknown> {
 
   /**
    * Emits an event, for which tasks wait by `waitForEvent`: those that do, and those that will. The first event of a name counts.
-   * @param payload what they get; nothing is `null`
+   * @param payload what these tasks get; `null` if it is left out
    * @returns `false`: there is an event of this name already, and nothing was written
    * @throws TypeError for a wrong name; NotSerializableError, PayloadTooLargeError, DatabaseError
    */
@@ -559,7 +559,7 @@ export class Queue<Db = unknown> {
   // ---- operate -------------------------------------------------------------------------------
 
   /**
-   * Makes a finished or scheduled task pending now, with `retryCount` 0. Its steps stay: what they did is not done again.
+   * Makes a finished or scheduled task pending now, with `retryCount` 0. Its stored steps stay, and do not run again.
    * @param options `fromStep`: drops the step of this name, and those that were stored after it
    * @throws TaskNotFoundError, TaskRunningError, DuplicateTaskError; TypeError for a step that the task does not have
    */

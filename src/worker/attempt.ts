@@ -434,8 +434,13 @@ export class RunningAttempt implements Execution {
       this.#stopWaiting = resolve;
     });
     const where = `${name} of task "${this.record.func}" (${this.record.id})`;
-    // A hook has no part of a feature: it runs again when its process dies, and nothing waits for it.
-    const inHook = { current: this.current };
+    // A hook has no part of a feature: when its process dies, it runs again from its beginning.
+    const attempt = this;
+    const inHook = {
+      get current() {
+        return attempt.current;
+      },
+    };
     const run = () => runHook(where, () => runAs(inHook, call), skipped, this.#host.report);
     await (this.#trace ? this.#trace.hook(name, run) : run());
   }

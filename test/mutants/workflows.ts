@@ -39,9 +39,9 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "caught-error-is-forgotten",
     why: "A step that failed and was caught runs again after the function has gone the other way.",
-    in: "WorkflowRun.#unstoredFailures",
-    find: "steps.push(failure.step);",
-    replace: "",
+    in: "WorkflowRun.#withFailures",
+    find: 'unstored.map(({ step }) => ({ ...step, seq: this.#nextSeq("step") }))',
+    replace: "[]",
     caughtBy: onSqlite(
       "steps",
       "a step that fails runs again with the next attempt, unless the function has caught its error and gone on",

@@ -188,7 +188,7 @@ export interface RetryOptions {
 
 /** @throws TypeError */
 export function readRetryOptions(given: unknown): RetryOptions {
-  return readOptions<RetryOptions>(given, "retryTask", { fromStep: label } as never);
+  return readOptions<Required<RetryOptions>>(given, "retryTask", { fromStep: label });
 }
 
 /** Filter of `countTasks` and `listCounts`: a task matches when all given fields match. */

@@ -65,11 +65,18 @@ export async function settledWithin(limitMs: number | undefined, done: Promise<u
   await (limitMs === undefined ? done : limited(limitMs, () => done)).catch(() => undefined);
 }
 
-/** The result of `step`. A late result or error of it is ignored. @throws Error after `limit` milliseconds */
-export async function limited<T>(limit: number, step: () => T): Promise<Awaited<T>> {
+/**
+ * The result of `step`. A late result or error of it is ignored.
+ * @throws after `limit` milliseconds what `tooLate` returns. @default an Error that says so
+ */
+export async function limited<T>(
+  limit: number,
+  step: () => T,
+  tooLate = (): Error => new Error(`it was not done within ${limit} ms`),
+): Promise<Awaited<T>> {
   let timer: Timer | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = after(limit, () => reject(new Error(`it was not done within ${limit} ms`)));
+    timer = after(limit, () => reject(tooLate()));
   });
   const done = (async () => await step())();
   done.catch(() => undefined);

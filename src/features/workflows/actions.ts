@@ -1,5 +1,5 @@
 /** `emitEvent`, `enqueueGroup` and `enqueueChain`, on the queue's own connection or inside of an app's transaction. */
-import { label, oneOf, readOptions } from "../../base/options/validators.ts";
+import { oneOf, readOptions } from "../../base/options/validators.ts";
 import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
 import { registrationOf } from "../../base/tasks/registry.ts";
 import { checkSize, encode } from "../../base/values/codec.ts";
@@ -8,6 +8,7 @@ import type { AnyEntry, Group, GroupOptions, WorkflowActions } from "../../queue
 import type { Inserted, MaybePromise } from "../../store.ts";
 import type { TaskId } from "../../task.ts";
 import type { WorkflowWrites } from "./contract.ts";
+import { stepName } from "./names.ts";
 
 const groupReaders = {
   then: (value: unknown) => {
@@ -33,9 +34,7 @@ export class Actions implements WorkflowActions {
   }
 
   emitEvent(name: string, payload: unknown): MaybePromise<boolean> {
-    const event = label(name, "emitEvent: name");
-    if (/\s$/.test(event))
-      throw new TypeError(`emitEvent: name: expected no space at the end, got ${JSON.stringify(event)}`);
+    const event = stepName(name, "emitEvent: name");
     const text = encode(payload, "payload") ?? "null";
     checkSize(`the payload of event ${JSON.stringify(event)}`, this.#settings.maxPayload, text);
     return this.#woken(this.#store.emit(event, text));
@@ -47,7 +46,7 @@ export class Actions implements WorkflowActions {
       "enqueueGroup",
       groupReaders as never,
     );
-    const members = this.#prepared("enqueueGroup", entries);
+    const members = preparedEntries("enqueueGroup", entries, this.#settings.maxPayload);
     const last = then && refusingKeys(prepare(then, [], this.#settings.maxPayload), "enqueueGroup: then");
     const write = () =>
       this.#store.insertGroup({
@@ -67,16 +66,11 @@ export class Actions implements WorkflowActions {
   }
 
   enqueueChain(entries: readonly AnyEntry[]): MaybePromise<{ ids: TaskId[] }> {
-    const links = this.#prepared("enqueueChain", entries);
+    const links = preparedEntries("enqueueChain", entries, this.#settings.maxPayload);
     const write = (): MaybePromise<Inserted[]> =>
       links.length === 0 ? [] : this.#store.insertChain(links.map(({ task }) => task));
     const written = mapMaybe(checked(links, this.#settings.synchronous), write);
     return this.#woken(mapMaybe(written, (tasks) => ({ ids: tasks.map(({ id }) => id as TaskId) })));
-  }
-
-  #prepared(owner: string, entries: readonly AnyEntry[]): Prepared[] {
-    checkEntries(entries, owner);
-    return entries.map(([fn, ...args]) => refusingKeys(prepare(fn, args, this.#settings.maxPayload), owner));
   }
 
   #woken<T>(written: MaybePromise<T>): MaybePromise<T> {
@@ -87,8 +81,14 @@ export class Actions implements WorkflowActions {
   }
 }
 
-/** A duplicate is another task, which belongs to nobody's group. */
-export function refusingKeys(prepared: Prepared, owner: string): Prepared {
+/** @throws TypeError for what is not a list of `[function, ...args]`, and for a call with a `uniqueKey` */
+export function preparedEntries(owner: string, entries: readonly AnyEntry[], maxPayload: number): Prepared[] {
+  checkEntries(entries, owner);
+  return entries.map(([fn, ...args]) => refusingKeys(prepare(fn, args, maxPayload), owner));
+}
+
+/** Where another task holds the key, that task would be the member, although it was enqueued for something else. */
+function refusingKeys(prepared: Prepared, owner: string): Prepared {
   const { uniqueKey, func } = prepared.task;
   if (uniqueKey !== null)
     throw new TypeError(

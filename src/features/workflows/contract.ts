@@ -2,7 +2,7 @@
 import type { Inserted, MaybePromise, NewTask, Operated, TaskVersion } from "../../store.ts";
 import type { FinishedStatus, TaskRecord, TaskStatus } from "../../task.ts";
 
-/** A step that is stored: what it returned, what it failed with, or which child it started. JSON as text. */
+/** A stored step. It has returned a value, has failed with an error, or has started a child. JSON is text. */
 export interface StoredStep {
   name: string;
   /** The order in which the steps of a task were stored. */
@@ -141,8 +141,8 @@ export interface WorkflowStore {
   endDue(limit: number): Promise<number>;
 
   /**
-   * Makes tasks pending that wait for nothing: another program has ended or deleted what they waited for. Looks at `limit` waiting
-   * tasks behind the id `after`. `last`: the id to go on from; undefined: these were the last.
+   * Ends waits whose child another program has ended or deleted, or whose event it has written. Looks at `limit` waits behind the id
+   * `after`. `last`: the id to go on from; undefined: these were the last.
    */
   repair(after: number, limit: number): Promise<{ woken: number; last: number | undefined }>;
 

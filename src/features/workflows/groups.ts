@@ -1,11 +1,11 @@
 /** `currentTask().group`. */
 import { toTask } from "../../base/values/records.ts";
-import { checkEntries, checked, prepare } from "../../queue/enqueue.ts";
+import { checked } from "../../queue/enqueue.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { TaskId, TaskRecord } from "../../task.ts";
 import type { GroupResult, TaskGroup } from "../../worker/task-group.ts";
-import { refusingKeys } from "./actions.ts";
+import { preparedEntries } from "./actions.ts";
 
 /** Members that one query reads. */
 const page = 500;
@@ -30,10 +30,7 @@ export function groupOf(queue: Queue, { id, func }: TaskRecord): TaskGroup {
       }
     },
     add: async (entries) => {
-      checkEntries(entries, "group.add");
-      const prepared = entries.map(([fn, ...args]) =>
-        refusingKeys(prepare(fn, args, options.maxPayload), "group.add"),
-      );
+      const prepared = preparedEntries("group.add", entries, options.maxPayload);
       await checked(prepared, false);
       const groupId = await find();
       const added = await store.workflows.addToGroup(

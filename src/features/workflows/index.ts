@@ -2,14 +2,22 @@
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Feature } from "../../worker/feature.ts";
+import { deletingJob } from "../../worker/pruning.ts";
 import type { FullTransaction } from "../store.ts";
 import { Actions } from "./actions.ts";
 import { groupOf } from "./groups.ts";
 import { awaitGroup, getRun, listWaiting } from "./look.ts";
 import { WaitUpkeep } from "./upkeep.ts";
 
+/** Milliseconds that events are kept: 30 days. */
+const eventsKept = 30 * 86_400_000;
+const eventsEvery = 3_600_000;
+
 export function workflows(queue: Queue): Feature {
   const { store } = internalsOf(queue);
+  const pruning = deletingJob("deleting old events", eventsEvery, (most) =>
+    store.workflows.pruneEvents(eventsKept, most),
+  );
   return {
     methods: {
       workflows: {
@@ -22,6 +30,6 @@ export function workflows(queue: Queue): Feature {
       },
       groupOf: (record) => groupOf(queue, record),
     },
-    jobs: (host) => [new WaitUpkeep(store.workflows, host)],
+    jobs: (host) => [new WaitUpkeep(store.workflows, host), pruning],
   };
 }

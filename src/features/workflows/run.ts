@@ -26,7 +26,7 @@ const lookEvery = 100;
 /** Milliseconds between two looks, however much happens. */
 const leastBetweenLooks = 10;
 
-/** A task that waits for more than this leaves its slot at once: each look reads what it waits for. */
+/** With more waits than this, a task leaves its slot at once, since each look reads all of them. */
 const mostInSlot = 100;
 
 /** What an attempt that is over awaits: its function goes no further. */
@@ -79,7 +79,7 @@ export class WorkflowRun implements AttemptPart {
 
   constructor(port: AttemptPort) {
     this.port = port;
-    // Nobody would end these waits any more, and the function may have something to clean up.
+    // An aborted attempt does not look at its waits any more. They reject, so that the function can clean up.
     port.signal.addEventListener("abort", () => this.#rejectAll(port.signal.reason));
   }
 
@@ -115,13 +115,13 @@ export class WorkflowRun implements AttemptPart {
   // ---- steps ---------------------------------------------------------------------------------
 
   /** The stored step of this name; undefined: it is to run now. @throws with what the stored step has failed with */
-  async stored(name: string): Promise<{ value: unknown; childId: number | null } | undefined> {
+  async stored(name: string): Promise<{ value?: unknown; childId: number | null } | undefined> {
     await this.#load();
     const step = this.#steps.get(name);
     if (!step) return undefined;
-    if (step.childId !== null) return { value: undefined, childId: step.childId };
+    if (step.childId !== null) return { childId: step.childId };
     if (step.error !== null) throw toError(JSON.parse(step.error) as TaskError);
-    return { value: valueIn(step), childId: step.childId };
+    return { value: valueIn(step), childId: null };
   }
 
   /** Settles with the end of a child that an earlier attempt has met, once `stored` has resolved. False: none has. */
@@ -221,10 +221,10 @@ export class WorkflowRun implements AttemptPart {
   async #writeBatch(batch: readonly Write[]): Promise<void> {
     const steps = batch.flatMap(({ step }) => step ?? []);
     const children = batch.flatMap(({ child }) => child ?? []);
-    const failures: NewStep[] = [];
     try {
-      failures.push(...this.#unstoredFailures());
-      const started = await this.#store.write(this.port.record, [...failures, ...steps], children);
+      const started = await this.#withFailures((failures) =>
+        this.#store.write(this.port.record, [...failures, ...steps], children),
+      );
       if (!started) {
         this.#end();
         return;
@@ -233,10 +233,6 @@ export class WorkflowRun implements AttemptPart {
       for (const { child, resolve } of batch) resolve(child ? (started[next++]?.id ?? 0) : 0);
       if (children.length > 0) internalsOf(this.port.queue).wakeups.workAdded();
     } catch (error) {
-      for (const { name } of failures) {
-        const failure = this.#failures.get(name);
-        if (failure) failure.stored = false;
-      }
       for (const { reject } of batch) reject(error);
     }
   }
@@ -247,15 +243,20 @@ export class WorkflowRun implements AttemptPart {
     this.port.leave();
   }
 
-  #unstoredFailures(): NewStep[] {
-    const steps: NewStep[] = [];
-    for (const failure of this.#failures.values()) {
-      if (failure.stored) continue;
-      failure.stored = true;
-      failure.step.seq = this.#nextSeq("step");
-      steps.push(failure.step);
+  get #unstored() {
+    return [...this.#failures.values()].filter(({ stored }) => !stored);
+  }
+
+  /** Writes the failures that are not stored yet, too. They count as stored from now on, unless the write fails. */
+  async #withFailures<T>(write: (failures: readonly NewStep[]) => Promise<T>): Promise<T> {
+    const unstored = this.#unstored;
+    for (const failure of unstored) failure.stored = true;
+    try {
+      return await write(unstored.map(({ step }) => ({ ...step, seq: this.#nextSeq("step") })));
+    } catch (error) {
+      for (const failure of unstored) failure.stored = false;
+      throw error;
     }
-    return steps;
   }
 
   // ---- waits ---------------------------------------------------------------------------------
@@ -297,7 +298,7 @@ export class WorkflowRun implements AttemptPart {
       deaf();
       this.#isLooking = false;
     }
-    // What is over has let the function go on: it may wait again.
+    // A wait is over, and the function has gone on. By now it may wait for something else.
     setImmediate(() => this.#consider());
   }
 
@@ -313,8 +314,8 @@ export class WorkflowRun implements AttemptPart {
       decided = resolve;
     });
     try {
-      const failures = this.#unstoredFailures();
-      if (failures.length > 0) await this.#store.write(this.port.record, failures, []);
+      if (this.#unstored.length > 0)
+        await this.#withFailures((failures) => this.#store.write(this.port.record, failures, []));
       // A task that does not run any more takes no more lines.
       if (park) await this.port.logWritten();
       // Retention may delete a child before the task goes on.
@@ -399,7 +400,7 @@ export class WorkflowRun implements AttemptPart {
     if (isAlive && this.#starts.size > 0)
       return Promise.allSettled(this.#starts).then(() => this.ending(threw, error));
     this.#isEnding = true;
-    // The steps that run beside what has failed, or that the function did not await.
+    // Some steps still run: beside one that has failed, or because the function did not await them. They are stored first.
     if (isAlive && this.#running.size > 0)
       return Promise.allSettled(this.#running).then(() => this.ending(threw, error));
     this.#isOver = true;
@@ -438,7 +439,7 @@ function isBehind(cause: unknown, thrown: unknown): boolean {
 const valueIn = ({ name, value }: StoredStep): unknown =>
   value === null ? undefined : decode(value, `the value of step ${JSON.stringify(name)}`);
 
-/** What is not kept of a child that was deleted since. */
+/** Neutral values for the columns that a parent does not keep of a child. */
 const endedTask = {
   ...{ args: "[]", kwargs: "{}", meta: "{}", generationId: 0, createdAt: 0, updatedAt: 0, priority: 5 },
   ...{ queueName: "default", retryCount: 0, maxRetries: 0, waitUntil: null, workerId: null, startedAt: null },

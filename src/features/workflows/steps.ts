@@ -1,9 +1,9 @@
 /** `dbq-ts/workflow`: what the function of a task may do in steps. */
-import { type Duration, longestWait, milliseconds, moment, show } from "../../base/options/durations.ts";
-import { duration, integer, label, readOptions } from "../../base/options/validators.ts";
+import { type Duration, longestWait, milliseconds, moment } from "../../base/options/durations.ts";
+import { callable, duration, integer, readOptions } from "../../base/options/validators.ts";
 import { systemClock } from "../../base/runtime/clock.ts";
 import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
-import { after, sleep as plainSleep } from "../../base/runtime/timers.ts";
+import { after, limited, sleep as plainSleep } from "../../base/runtime/timers.ts";
 import { defaultBackoff } from "../../base/tasks/backoff.ts";
 import type { Enqueueable } from "../../base/tasks/enqueueable.ts";
 import { registrationOf } from "../../base/tasks/registry.ts";
@@ -15,6 +15,7 @@ import type { MaybePromise } from "../../store.ts";
 import type { TaskId } from "../../task.ts";
 import { type CurrentTask, runAs, runningAttempt } from "../../worker/task-context.ts";
 import type { Wait } from "./contract.ts";
+import { stepName } from "./names.ts";
 import { WorkflowRun } from "./run.ts";
 import { WaitPromise, waitsTogether } from "./wait-promise.ts";
 
@@ -30,24 +31,9 @@ export interface StepOptions {
 
 const stepReaders = {
   maxRetries: integer(0, 1_000),
-  backoff: (value: unknown, name: string) => {
-    if (typeof value !== "function") throw new TypeError(`${name}: expected a function`);
-    return value as (retry: number, error: unknown) => Duration;
-  },
+  backoff: callable<NonNullable<StepOptions["backoff"]>>,
   timeout: duration({ min: 1 }),
 };
-
-/** MariaDB takes names for equal that differ by spaces at their end. @throws TypeError */
-function stepName(value: unknown, name: string): string {
-  const read = label(value, name);
-  if (/\s$/.test(read))
-    throw new TypeError(`${name}: expected no space at the end, got ${JSON.stringify(read)}`);
-  return read;
-}
-
-function checkFunction(fn: unknown, where: string): void {
-  if (typeof fn !== "function") throw new TypeError(`${where}: expected a function, got ${show(fn)}`);
-}
 
 /** The workflow of the task that runs in this async context; undefined: none does. */
 function currentRun(what: string): WorkflowRun | undefined {
@@ -57,7 +43,7 @@ function currentRun(what: string): WorkflowRun | undefined {
     throw new TypeError(
       `${what}: only the function of a task can do this, where it has the queue's database: not a hook, and not a function that runs in a thread, a process or an agent`,
     );
-  // Once the step is stored, what it began would be missing in the order of the names.
+  // A stored step does not call its function: what is inside of it would be named in one attempt and not in the next.
   if (attempt.step !== undefined)
     throw new TypeError(
       `${what}: a step has no steps, waits or children of its own: call it outside of step ${JSON.stringify(attempt.step)}`,
@@ -85,7 +71,7 @@ function runOfTask(what: string): WorkflowRun {
 export const step: Step = Object.assign(
   async <T>(name: string, fn: () => T, options?: StepOptions): Promise<Awaited<T>> => {
     const named = stepName(name, "step: name");
-    checkFunction(fn, `step "${named}"`);
+    callable(fn, `step "${named}"`);
     const { maxRetries = 0, backoff, timeout } = readOptions(options, `step "${named}"`, stepReaders);
     const run = currentRun("step");
     if (!run) return await fn();
@@ -123,13 +109,13 @@ export interface Step {
 // biome-ignore lint/suspicious/noExplicitAny: the type of the queue's Drizzle transaction, which a function without its queue cannot know
 export type StepWithin = <T>(name: string, fn: (tx: any) => T) => Promise<Awaited<T>>;
 
-/** The task has moved on: the transaction is rolled back, and nobody hears of it. */
+/** Rolls the transaction of `step.within` back when the attempt has lost its task. The function does not see it. */
 class MovedOn extends Error {}
 
 async function stepWithin<T>(name: string, fn: (tx: unknown) => T): Promise<Awaited<T>> {
   const run = runOfTask("step.within");
   const named = stepName(name, "step.within: name");
-  checkFunction(fn, `step.within "${named}"`);
+  callable(fn, `step.within "${named}"`);
   const key = run.nameOf(named);
   const stored = await run.stored(key);
   if (stored) return stored.value as Awaited<T>;
@@ -191,7 +177,7 @@ async function tried<T>(
 ): Promise<Awaited<T>> {
   for (let retry = 1; ; retry += 1)
     try {
-      return await (timeout === undefined ? call() : inTime(call, timeout));
+      return await (timeout === undefined ? call() : limited(timeout, call, () => timeoutError(timeout)));
     } catch (error) {
       if (retry > maxRetries || signal.aborted) throw error;
       const delay = milliseconds(backoff(retry, error), "the backoff of a step", longestWait);
@@ -199,28 +185,15 @@ async function tried<T>(
     }
 }
 
-async function inTime<T>(call: () => T, limit: number): Promise<Awaited<T>> {
-  let timer: ReturnType<typeof after> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = after(limit, () => reject(timeoutError(limit)));
-  });
-  try {
-    return await Promise.race([(async () => await call())(), late]);
-  } finally {
-    timer?.clear();
-  }
-}
-
 // ---- waits -------------------------------------------------------------------------------------
 
-/** A wait whose step may be stored already. */
-function waiting<T>(run: WorkflowRun, wait: (mode: string | null) => Wait): WaitPromise<T> {
-  return new WaitPromise<T>(({ resolve, reject }, mode) => {
+/** A wait for an event or a time. Its step may be stored already. */
+function waiting<T>(run: WorkflowRun, wait: Wait): WaitPromise<T> {
+  return new WaitPromise<T>(({ resolve, reject }) => {
     const begin = async () => {
-      const one = wait(mode);
-      const stored = await run.stored(one.name);
+      const stored = await run.stored(wait.name);
       if (stored) resolve(stored.value as T);
-      else run.waitFor(one, { resolve: (value) => resolve(value as T), reject });
+      else run.waitFor(wait, { resolve: (value) => resolve(value as T), reject });
     };
     begin().catch(reject);
   });
@@ -239,7 +212,7 @@ export function sleep(name: string, time: Duration | Date): Promise<void> {
   const run = currentRun("sleep");
   if (!run) return plainly(until);
   const key = run.nameOf(named);
-  return waiting<void>(run, () => ({ name: key, kind: "time", target: null, until, mode: null }));
+  return waiting<void>(run, { name: key, kind: "time", target: null, until, mode: null });
 }
 
 function plainly(until: { at: number } | { after: number }): Promise<void> {
@@ -265,7 +238,7 @@ export function waitForEvent<T = unknown>(
   const run = runOfTask("waitForEvent");
   const key = run.nameOf(target);
   const until = timeout === undefined || timeout === Number.POSITIVE_INFINITY ? null : { after: timeout };
-  return waiting<T | undefined>(run, () => ({ name: key, kind: "event", target, until, mode: null }));
+  return waiting<T | undefined>(run, { name: key, kind: "event", target, until, mode: null });
 }
 
 // ---- children ----------------------------------------------------------------------------------

@@ -9,9 +9,6 @@ const batch = 200;
 const repairEvery = 5_000;
 /** Waits that one such look reads. */
 const repairBatch = 500;
-/** Milliseconds that events are kept: 30 days. */
-const eventsKept = 30 * 86_400_000;
-const pruneEvery = 3_600_000;
 
 export class WaitUpkeep implements Job {
   readonly name = "ending the waits of workflows";
@@ -19,7 +16,6 @@ export class WaitUpkeep implements Job {
   readonly #host: JobHost;
   #repairedAt = performance.now();
   #after = 0;
-  #prunedAt = performance.now();
   /** Whether the last look for due work has found a wait. */
   #hasWaits = false;
 
@@ -36,7 +32,6 @@ export class WaitUpkeep implements Job {
 
   /** @returns 0 if it has ended waits: there may be more */
   async run(): Promise<number> {
-    if (performance.now() - this.#prunedAt >= pruneEvery) await this.#prune();
     if (!this.#hasWaits) return longestSleep;
     let ended = await this.#store.endDue(batch);
     if (performance.now() - this.#repairedAt >= repairEvery) ended += await this.#repair();
@@ -50,10 +45,5 @@ export class WaitUpkeep implements Job {
     const { woken, last } = await this.#store.repair(this.#after, repairBatch);
     this.#after = last ?? 0;
     return woken;
-  }
-
-  async #prune(): Promise<void> {
-    this.#prunedAt = performance.now();
-    while ((await this.#store.pruneEvents(eventsKept, batch)) >= batch);
   }
 }

@@ -7,7 +7,7 @@ import type { TaskRecord, TaskStatus } from "../../task.ts";
 import { columnsOf, listed, positionsIn } from "./columns.ts";
 import type { Dialect, Row } from "./dialect.ts";
 import { count, type Program, rows } from "./program.ts";
-import { taskColumns, toTaskRecord } from "./rows.ts";
+import { intOrNull, taskColumns, toTaskRecord } from "./rows.ts";
 import { itemColumns, itemOf, type Statement } from "./statements.ts";
 import type { Texts } from "./texts.ts";
 
@@ -135,7 +135,6 @@ export class AgentOperations {
 }
 
 const agent = positionsIn(agentColumns);
-const orNull = (value: unknown) => (value === null ? null : Number(value));
 
 /** Undefined where the functions or queues cannot be read: such an agent may run nothing, and keeps no other from its tasks. */
 function toAgentRecord(row: Row): AgentRecord | undefined {
@@ -147,10 +146,10 @@ function toAgentRecord(row: Row): AgentRecord | undefined {
     funcs,
     queues,
     createdAt: Number(row[agent.created_at]),
-    lastSeenAt: orNull(row[agent.last_seen_at]),
-    expiresAt: orNull(row[agent.expires_at]),
-    revokedAt: orNull(row[agent.revoked_at]),
-    expiresIn: orNull(row[agentColumns.length]),
+    lastSeenAt: intOrNull(row[agent.last_seen_at]),
+    expiresAt: intOrNull(row[agent.expires_at]),
+    revokedAt: intOrNull(row[agent.revoked_at]),
+    expiresIn: intOrNull(row[agentColumns.length]),
   };
 }
 
@@ -166,11 +165,11 @@ function toAgentTask(row: Row): AgentTask {
     queueName: String(row[task.queue_name]),
     workerId: row[task.worker_id] as string | null,
     createdAt: Number(row[task.created_at]),
-    waitUntil: orNull(row[task.wait_until]),
-    startedAt: orNull(row[task.started_at]),
+    waitUntil: intOrNull(row[task.wait_until]),
+    startedAt: intOrNull(row[task.started_at]),
     retryCount: Number(row[task.retry_count]),
     maxRetries: Number(row[task.max_retries]),
-    parentId: orNull(row[task.parent_id]),
+    parentId: intOrNull(row[task.parent_id]),
   };
 }
 

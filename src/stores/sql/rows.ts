@@ -22,10 +22,10 @@ import { exactId } from "./exact-ids.ts";
 
 // Drivers give bigint columns as numbers, strings or BigInts.
 const int = (value: unknown): number => Number(value);
-const intOrNull = (value: unknown): number | null => (value === null ? null : Number(value));
+export const intOrNull = (value: unknown): number | null => (value === null ? null : Number(value));
 const flag = (value: unknown): 0 | 1 => Number(value) as 0 | 1;
 const text = (value: unknown): string => value as string;
-const textOrNull = (value: unknown): string | null => value as string | null;
+export const textOrNull = (value: unknown): string | null => value as string | null;
 
 /** Columns that features to come write. Each column that is read costs time, so a feature adds those that it reads. */
 // biome-ignore format: a list to read

@@ -220,7 +220,7 @@ export function scheduleWrites(
   };
 }
 
-/** What is done for workflows inside of an app's transaction. */
+/** The writes of workflows, by transactions of the store or inside of an app's. */
 export function workflowWrites(
   write: <T>(op: () => Program<T>) => MaybePromise<T>,
   ops: Operations["workflows"],

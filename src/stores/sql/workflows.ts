@@ -17,7 +17,7 @@ import { isFinished, type TaskRecord, type TaskStatus } from "../../task.ts";
 import { columnsOf, listed, positionsIn } from "./columns.ts";
 import type { Dialect, Params, Row } from "./dialect.ts";
 import { changes, count, insertedIds, type Program, rewindCursors, rows } from "./program.ts";
-import { taskColumns, toTaskRecord } from "./rows.ts";
+import { intOrNull, taskColumns, textOrNull, toTaskRecord } from "./rows.ts";
 import { before, itemColumns, itemOf, type Statement, stateChange, still } from "./statements.ts";
 import { isUnfinished as unfinished } from "./statuses.ts";
 import { cancelledAttempt, type TaskOperations } from "./tasks.ts";
@@ -26,9 +26,6 @@ import type { Ending, Transitions } from "./transitions.ts";
 
 const stepColumns = columnsOf("dbq_steps");
 const step = positionsIn(stepColumns);
-
-const textOrNull = (value: unknown) => value as string | null;
-const intOrNull = (value: unknown) => (value === null ? null : Number(value));
 
 const toStoredStep = (row: Row): StoredStep => ({
   name: String(row[step.name]),
@@ -67,7 +64,7 @@ const json = (ids: readonly number[]): string => JSON.stringify(ids);
 function stepStatements(d: Dialect) {
   const all = listed(d, "dbq_steps", stepColumns);
   return {
-    /** A running task at the generation that was read. Holds off whoever would end or wake it. */
+    /** Locks the task if it still runs at this generation: until the transaction ends, no other one ends it. */
     lockRunning: (p) => sql`
       select root_id from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} ${d.locked}`,
 
@@ -88,7 +85,7 @@ function stepStatements(d: Dialect) {
         ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
     },
 
-    /** Behind the other steps of the task. One of this name stays: a deploy may have made a step of what was a wait. */
+    /** Stores a step behind the others of its task. A step of this name stays: a deploy may have made a step of what was a wait. */
     insertStepLast: (p) => sql`
       insert into dbq_steps (task_id, name, seq, value, generation_id, ended_at)
       select ${d.integer(p.taskId)}, ${p.name}, last_seq + 1, ${d.json(p.value)}, ${d.integer(p.generationId)}, ${d.now(p)}
@@ -162,7 +159,7 @@ function waitStatements(d: Dialect) {
 
 function eventStatements(d: Dialect) {
   return {
-    /** The row by which a wait and the event go one after the other. */
+    /** Makes the row of an event before it is emitted. A wait and an emit both lock it, so that one of them sees the other. */
     expectEvent: (p) => sql`insert into dbq_events (name) values (${p.name}) ${d.keepExisting("name")}`,
 
     lockEvent: (p) => sql`
@@ -176,7 +173,7 @@ function eventStatements(d: Dialect) {
     oldEvents: (p) => sql`
       select id from dbq_events where emitted_at < ${before(d, p)} order by emitted_at ${d.atMost(p.limit)} ${d.skipLocked}`,
 
-    /** Rows that only waits have made, and for which nobody waits any more. */
+    /** Events that were not emitted, and for which no task waits any more: waits have made their rows. */
     unusedEvents: (p) => sql`
       select id from dbq_events where emitted_at is null
         and not exists (select 1 from dbq_waits where dbq_waits.target = dbq_events.name) ${d.atMost(p.limit)} ${d.skipLocked}`,
@@ -236,7 +233,7 @@ function treeStatements(d: Dialect) {
       still("waiting"),
     ),
 
-    /** In the transaction that inserts the task: nobody has seen it before. */
+    /** Makes a new task `waiting` in the transaction that inserts it. No other one has seen it, so that its generation stays. */
     hold: (p) => sql`
       update ${d.tasks} set status = 'waiting', parent_id = ${d.integer(p.parentId)}, root_id = ${d.integer(p.rootId)}
       where dbq_tasks.id = ${d.only(p.id)}`,
@@ -253,15 +250,15 @@ const statementsOf = (d: Dialect) => ({
   ...treeStatements(d),
 });
 
-/** How a task waits that has not started: `chain` gets the result of the task before as its last argument. */
+/** The modes of a task that has not started. With `chain`, the task gets the result of the one before as its last argument. */
 const [chained, afterGroup] = ["chain", "then"];
-/** How a group waits for its members: `cancel` ends with the first that does not complete. */
+/** The modes of a group. With `cancel`, the group ends with the first member that does not complete. */
 const [groupCancels, groupContinues] = ["group:cancel", "group:continue"];
 
 const isAllOf = (mode: string) => mode.startsWith("all:");
 
 /** A child that has ended or is gone. */
-type End = Pick<Ending, "id" | "kind"> & { result?: string | null; func?: string };
+type End = Pick<Ending, "id" | "kind"> & { result?: string | null };
 
 export class WorkflowOperations {
   readonly #s: ReturnType<typeof statementsOf>;
@@ -470,7 +467,8 @@ export class WorkflowOperations {
       ...tasks.map((task) => [task.id, { ...task, kind: task.status as End["kind"] }] as const),
     ]);
     const over = ofChildren.filter(({ target }) => ends.has(Number(target)));
-    yield* this.#endChildWaits(over, (id) => ends.get(id));
+    const waiting = over.length === 0 ? new Map() : yield* this.#lockTasks(over.map(({ taskId }) => taskId));
+    yield* this.#endChildWaits(over, waiting, ends);
     const written = yield* rows(this.#s.waitsForWritten, { after, last });
     for (const name of new Set(written.map(([target]) => String(target)))) yield* this.#tellOf(name);
     return { woken: over.length + written.length, last: waits.length < limit ? undefined : last };
@@ -512,36 +510,36 @@ export class WorkflowOperations {
     for (const { id, parentId } of endings) if (parentId) parents.set(id, parentId);
     if (parents.size === 0) return;
     // Before the look at their waits: a parent that is about to wait has written them when this lock is free.
-    yield* this.#lockTasks([...parents.values()]);
+    const tasks = yield* this.#lockTasks([...parents.values()]);
     const pairs = [...parents].map(([id, taskId]) => ({ taskId, target: String(id) }));
     const over = (yield* rows(this.#s.waitsForChildren, { pairs: JSON.stringify(pairs) })).map(toWait);
     const ends = new Map(endings.map((ending) => [ending.id, ending as End]));
-    yield* this.#endChildWaits(over, (id) => ends.get(id));
+    yield* this.#endChildWaits(over, tasks, ends);
   }
 
-  *#endChildWaits(over: readonly WaitRow[], endOf: (id: number) => End | undefined): Program<void> {
+  /** @param tasks those that wait, whose rows are locked. @param ends how the children have ended, by their ids */
+  *#endChildWaits(
+    over: readonly WaitRow[],
+    tasks: ReadonlyMap<number, TaskRecord>,
+    ends: ReadonlyMap<number, End>,
+  ): Program<void> {
     if (over.length === 0) return;
     yield* count(this.#s.deleteWaits, { ids: json(over.map(({ id }) => id)) }, false);
-    const tasks = yield* this.#lockTasks(over.map(({ taskId }) => taskId));
     const woken: TaskRecord[] = [];
     for (const task of tasks.values()) {
-      const ends = over.filter(({ taskId }) => taskId === task.id);
-      if (yield* this.#isOver(task, ends, endOf)) woken.push(task);
+      const own = over.filter(({ taskId }) => taskId === task.id);
+      if (own.length > 0 && (yield* this.#isOver(task, own, ends))) woken.push(task);
     }
     yield* this.#wake(woken);
   }
 
-  /** Whether the ends of these children wake the task, which is a workflow. Ends groups, and lets go what waits for its start. */
-  *#isOver(
-    task: TaskRecord,
-    ends: readonly WaitRow[],
-    endOf: (id: number) => End | undefined,
-  ): Program<boolean> {
+  /** Whether these waits, which are over, wake the task. Ends groups, and lets a task go that waits for its start. */
+  *#isOver(task: TaskRecord, over: readonly WaitRow[], ends: ReadonlyMap<number, End>): Program<boolean> {
     let wakes = false;
-    for (const mode of new Set(ends.map((one) => one.mode))) {
-      const some = ends
+    for (const mode of new Set(over.map((one) => one.mode))) {
+      const some = over
         .filter((one) => one.mode === mode)
-        .map(({ target }) => endOf(Number(target)) ?? { id: Number(target), kind: "failed" as const });
+        .map(({ target }) => ends.get(Number(target)) as End);
       const failed = some.find(({ kind }) => kind !== "completed");
       if (mode === null) wakes = true;
       else if (mode === chained || mode === afterGroup) yield* this.#follow(task, some[0] as End, mode);
