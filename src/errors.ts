@@ -15,6 +15,7 @@ export type DbqErrorCode =
   | "DBQ_TASK_FAILED"
   | "DBQ_TASK_CANCELLED"
   | "DBQ_TASK_RUNNING"
+  | "DBQ_TASK_UNDOING"
   | "DBQ_TASK_STARTED"
   | "DBQ_TASK_CORRUPT"
   | "DBQ_ASYNC_TRANSACTION"
@@ -249,6 +250,18 @@ export class TaskRunningError extends DbqError {
 
   constructor(taskId: number) {
     super("DBQ_TASK_RUNNING", `task ${taskId} is running: cancel it first`);
+    this.taskId = taskId;
+  }
+}
+
+/** `retryTask`, `updateTask` or a deletion was called for a task that undoes its steps. Await its end first. */
+export class TaskUndoingError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "TaskUndoingError";
+  readonly taskId: number;
+
+  constructor(taskId: number) {
+    super("DBQ_TASK_UNDOING", `task ${taskId} undoes its steps: await its end first`);
     this.taskId = taskId;
   }
 }

@@ -71,6 +71,7 @@ export {
   TaskNotFoundError,
   TaskRunningError,
   TaskStartedError,
+  TaskUndoingError,
   UnregisteredFunctionError,
   WorkerStoppedError,
 } from "./errors.ts";

@@ -148,6 +148,13 @@ export type Outcome = TaskVersion & {
   startedAt: number | null;
   /** The task that waits for this one or may; null: none. @default it is not known, and is looked up */
   parentId?: number | null | undefined;
+  /** The first ancestor, or its own id if it has steps or children; null: it has none of these. @default it is looked up */
+  rootId?: number | null | undefined;
+  /**
+   * A feature may hold up the end of a task that fails or is cancelled. `begins`: the attempt expects that. `goes on`: the attempt is
+   * part of such an end, which is not over. `is over`: nothing holds the end up any more. @default it is looked up
+   */
+  ending?: "begins" | "goes on" | "is over" | undefined;
 } & (
     | { kind: "completed"; result: string | null }
     | { kind: "failed"; error: string; attempt: AttemptRecord | undefined }
@@ -159,6 +166,10 @@ export type Outcome = TaskVersion & {
   );
 
 export type OutcomeKind = Outcome["kind"];
+
+/** Whether the task goes on, whatever the outcome says: its end is held up. */
+export const isHeldUp = ({ ending }: Pick<Outcome, "ending">): boolean =>
+  ending === "begins" || ending === "goes on";
 
 /** The row in `dbq_attempts` of an attempt that did not complete. */
 export interface AttemptRecord {

@@ -40,8 +40,18 @@ export interface TaskError {
   code?: string;
   /** What a schema of the task found wrong, at most 20 issues: with `DBQ_INVALID_ARGUMENTS` and `DBQ_INVALID_RESULT`. */
   issues?: readonly ValidationIssue[];
+  /** What became of the stored steps of a task that was to undo them, where one was not undone; the last stored first. */
+  undo?: readonly TaskUndo[];
   /** The thrown error's own `cause`, such as the database's error inside Drizzle's. At most five of them are nested. */
   cause?: TaskError;
+}
+
+/** What became of the undo of a step. `unknown`: the function did not come to the step any more. */
+export interface TaskUndo {
+  step: string;
+  status: "done" | "failed" | "unknown";
+  /** The last error of an undo that failed. */
+  error?: TaskError;
 }
 
 /** A JSON object, as `kwargs` and `meta` are. */
@@ -66,6 +76,11 @@ export interface Task<R = unknown> {
   error: TaskError | null;
   status: TaskStatus;
   /** Grows by one with every state change, and never restarts. */
+  /**
+   * The task is to fail or to be cancelled, and undoes its steps before: its `error` says why. It is `pending`, `scheduled` or
+   * `running` meanwhile.
+   */
+  undoing: boolean;
   generationId: number;
   createdAt: Date;
   /** When the status last changed, or the progress was written. */

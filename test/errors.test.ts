@@ -42,6 +42,7 @@ const errors: Record<DbqErrorCode, [error: dbq.DbqError, name: string, says: str
     "task 7 was cancelled: why",
   ],
   DBQ_TASK_RUNNING: [new dbq.TaskRunningError(7), "TaskRunningError", "task 7 is running"],
+  DBQ_TASK_UNDOING: [new dbq.TaskUndoingError(7), "TaskUndoingError", "task 7 undoes its steps"],
   DBQ_TASK_STARTED: [
     new dbq.TaskStartedError(7, "it is running"),
     "TaskStartedError",
@@ -114,6 +115,7 @@ describe("errors", () => {
       new dbq.TaskNotFoundError(7),
       new dbq.TaskCancelledError(7),
       new dbq.TaskRunningError(7),
+      new dbq.TaskUndoingError(7),
       new dbq.TaskStartedError(7, "it is running"),
       new dbq.LostGenerationError(7, 1),
     ])

@@ -60,6 +60,7 @@ const errorsOf = (dbq: Dbq): Record<string, Error> => ({
   TaskFailedError: new dbq.TaskFailedError(task),
   TaskNotFoundError: new dbq.TaskNotFoundError(7),
   TaskRunningError: new dbq.TaskRunningError(7),
+  TaskUndoingError: new dbq.TaskUndoingError(7),
   TaskStartedError: new dbq.TaskStartedError(7, "x"),
   ThrottleTask: new dbq.ThrottleTask(1),
   UnregisteredFunctionError: new dbq.UnregisteredFunctionError("x"),

@@ -4,7 +4,6 @@ import { show } from "../base/options/durations.ts";
 import type { ReadQueueOptions } from "../base/options/options.ts";
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { FullStore } from "../features/store.ts";
-import type { TaskRecord } from "../task.ts";
 import type { Cause, CauseThresholdChanges, ReadCauseThresholds } from "./causes.ts";
 import type { Prepared } from "./enqueue.ts";
 import type { Health } from "./health.ts";
@@ -34,8 +33,6 @@ export interface QueueMethods {
   readonly schedules: ScheduleFeature;
   /** `emitEvent` and its relatives. */
   readonly workflows: WorkflowFeature;
-  /** What `currentTask().group` is. Its type is the workers', whom this layer does not know. */
-  groupOf(record: TaskRecord): object;
 }
 
 export interface QueueInternals {

@@ -28,6 +28,7 @@ import type { Enqueueable } from "../base/tasks/enqueueable.ts";
 import type { Attempt, TaskLog } from "../base/tasks/history.ts";
 import type { AnyFunction } from "../base/tasks/registry.ts";
 import type { Schedule, ScheduleListOptions, ScheduleTiming } from "../base/tasks/schedule.ts";
+import { isEnding } from "../base/values/ending.ts";
 import { toAttempt, toTask, toTaskLog } from "../base/values/records.ts";
 import {
   AsyncTransactionError,
@@ -37,6 +38,7 @@ import {
   TaskNotFoundError,
   TaskRunningError,
   TaskStartedError,
+  TaskUndoingError,
 } from "../errors.ts";
 import { traced, tracedSync, traces } from "../events.ts";
 import type { FullRequestStore, FullStore } from "../features/store.ts";
@@ -565,22 +567,32 @@ export class Queue<Db = unknown> {
    */
   retryTask = async <R = unknown>(id: TaskId<R> | number, options?: RetryOptions): Promise<Task<R>> => {
     const { store, wakeups } = this.#open();
-    const { fromStep } = readRetryOptions(options);
+    const { fromStep, undo = false } = readRetryOptions(options);
     const asked = taskId(id, "retryTask");
-    const operated =
-      fromStep === undefined
-        ? await (store.requests ?? store).retry(asked)
-        : await this.#retryFrom(asked, fromStep);
+    const retry = () =>
+      fromStep === undefined ? (store.requests ?? store).retry(asked) : this.#retryFrom(asked, fromStep);
+    const operated = await (undo ? this.#undoAgain(asked) : retry());
     if (!operated) throw new TaskNotFoundError(id);
+    if (isEnding(operated.record) && !(undo && operated.changed)) throw new TaskUndoingError(id);
     if (operated.record.status === "running") throw new TaskRunningError(id);
     wakeups.workAdded();
     return toTask<R>(operated.record);
   };
 
+  /** @throws TypeError */
+  async #undoAgain(id: number): Promise<Operated> {
+    const operated = await this.#feature("workflows").undoAgain(id);
+    if (!operated || operated.changed || isEnding(operated.record)) return operated;
+    throw new TypeError(
+      `retryTask: undo: task ${id} is ${operated.record.status}, and has no step whose undo has failed or is unknown`,
+    );
+  }
+
   /** @throws TaskNotFoundError, TypeError */
   async #retryFrom(id: number, step: string): Promise<Operated> {
     const operated = await this.#feature("workflows").retryFrom(id, step);
     if (operated?.changed || operated?.record.status === "running") return operated;
+    if (operated && isEnding(operated.record)) return operated;
     if (operated)
       throw new TypeError(
         `retryTask: fromStep: task ${id} is ${operated.record.status}: only a task that has ended runs again from a step`,
@@ -620,6 +632,7 @@ export class Queue<Db = unknown> {
     const operated = await editChecked(store.requests ?? store, taskId(id, "updateTask"), edit, generationId);
     if (!operated) throw new TaskNotFoundError(id);
     const { record, changed } = operated;
+    if (isEnding(record)) throw new TaskUndoingError(id);
     if (!changed && isWaiting(record.status))
       throw new TaskStartedError(id, `it is at generation ${record.generationId}, not ${generationId}`);
     if (!changed) throw new TaskStartedError(id, `it is ${record.status}`);

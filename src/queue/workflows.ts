@@ -40,6 +40,13 @@ export interface RunStep {
   /** `null`: it is not known, as for a wait. */
   startedAt: Date | null;
   endedAt: Date;
+  /**
+   * Only of a step that has an undo: whether it was undone. `wanted`: it is if the task does not complete; `unknown`: the function
+   * did not come to the step any more.
+   */
+  undo?: "wanted" | "done" | "failed" | "unknown";
+  /** With what its undo has failed. */
+  undoError?: TaskError;
 }
 
 /** What a task waits for. */
@@ -105,4 +112,5 @@ export interface WorkflowFeature {
   awaitGroup(id: number, options: AwaitOptions | undefined): Promise<GroupCounts>;
   /** `undefined`: the task has no such step. */
   retryFrom(id: number, step: string): Promise<Operated>;
+  undoAgain(id: number): Promise<Operated>;
 }

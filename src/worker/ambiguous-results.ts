@@ -43,7 +43,7 @@ export function lossReason(
   state: TaskState | undefined,
   cancelled: TaskRecord | undefined,
 ): Error {
-  return state === undefined || state.status === "cancelled"
+  return state === undefined || cancelled || state.status === "cancelled"
     ? new TaskCancelledError(id, cancelReason(cancelled?.error))
     : new LostGenerationError(id, generationId);
 }

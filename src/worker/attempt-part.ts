@@ -1,4 +1,5 @@
 /** What features add to an attempt: each attempt keeps one part, which hears of the end of its function. */
+import type { TaskDefinition } from "../base/tasks/registry.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { TaskRecord } from "../task.ts";
 import type { TaskGroup } from "./task-group.ts";
@@ -23,12 +24,22 @@ export interface AttemptPart {
 /** Gives the part of an attempt, which the first call makes. */
 export type PartOf = <T extends AttemptPart>(make: (port: AttemptPort) => T) => T;
 
-/** What an attempt with a database has for features. */
-export interface AttemptFeatures {
+/** What a feature has for attempts. */
+export interface AttemptMethods {
+  groupOf(record: TaskRecord): TaskGroup;
+  /** Whether a feature holds the end of this task up, if it fails now or is cancelled. Never rejects. */
+  holdsUp(record: TaskRecord): Promise<boolean>;
+  /** What runs in place of this function, which the worker knows, for a task whose end is held up. */
+  ending(definition: TaskDefinition): TaskDefinition;
+  /** Another program ends this task while its function runs: that does not run any more. Never throws. */
+  hasStopped(record: TaskRecord): void;
+}
+
+/** What an attempt with a database has for features, and what they have for it. */
+export interface AttemptFeatures extends AttemptMethods {
   readonly queue: Queue;
   /** Milliseconds that the attempt may wait in a slot that no other task needs. */
   readonly patience: number;
   /** Whether another task could start beside this one. */
   hasFreeSlot(): boolean;
-  groupOf(record: TaskRecord): TaskGroup;
 }

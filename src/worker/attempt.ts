@@ -13,7 +13,8 @@ import type { AttemptOutcome } from "../base/tasks/history.ts";
 import type { TaskDefinition } from "../base/tasks/registry.ts";
 import { isWorthRetry, retryDelay } from "../base/tasks/retry-policy.ts";
 import { checkSize, decodeArgs, decodeObject, encode } from "../base/values/codec.ts";
-import { toTask } from "../base/values/records.ts";
+import { isEnding } from "../base/values/ending.ts";
+import { errorOf, toTask } from "../base/values/records.ts";
 import { describeThrown, failureOf, isA } from "../base/values/thrown.ts";
 import {
   anotherTryAfter,
@@ -25,11 +26,12 @@ import {
 } from "../errors.ts";
 import type { WithinResult } from "../queue/transaction.ts";
 import type { MaybePromise, Outcome } from "../store.ts";
-import type { JsonObject, Task, TaskError, TaskRecord } from "../task.ts";
+import type { JsonObject, Task, TaskRecord } from "../task.ts";
 import type { AttemptHost } from "./attempt-host.ts";
 import type { AttemptPart, PartOf } from "./attempt-part.ts";
 import { AttemptTrace, type CallEnd } from "./attempt-trace.ts";
 import { checkedResult } from "./checked-call.ts";
+import { DecidedEnd } from "./decided-end.ts";
 import type { Execution, Executor } from "./executor.ts";
 import { FinalFailure } from "./final-failure.ts";
 import { runHook } from "./hooks.ts";
@@ -112,6 +114,9 @@ export class RunningAttempt implements Execution {
     return this.#phase === "claimed";
   }
 
+  /** Whether another program has decided the end of the task during the attempt, and a feature holds it up. */
+  isHeldUp = false;
+
   /** Whether `lose` was called before the attempt ended. */
   get isLost(): boolean {
     return this.#released === "lost";
@@ -120,6 +125,16 @@ export class RunningAttempt implements Execution {
   /** Whether a feature has ended the attempt without an outcome. */
   get hasLeft(): boolean {
     return this.#released === "left";
+  }
+
+  /** Whether a feature may have written something about the task. */
+  get hasParts(): boolean {
+    return this.#part !== undefined || this.record.rootId !== null;
+  }
+
+  /** Whether the attempt is part of an end that is held up. */
+  get #isEnding(): boolean {
+    return isEnding(this.record);
   }
 
   /** How long the function ran, in milliseconds; undefined: its call has not begun, or has not ended. */
@@ -232,10 +247,7 @@ export class RunningAttempt implements Execution {
 
   /** The database has refused the attempt's outcome, and the task has failed with this error. */
   failedInstead(error: string): void {
-    const { onFailure } = this.definition;
-    const described = JSON.parse(error) as TaskError;
-    const task = this.#taskAfter("failed", { error: described });
-    if (onFailure) void this.#hook("onFailure", () => onFailure(task, toError(described)));
+    void this.#callOnFailure(error);
   }
 
   // ---- decode, beforeRun ---------------------------------------------------------------------
@@ -291,7 +303,7 @@ export class RunningAttempt implements Execution {
   #startTimeout(): void {
     const limit = this.record.timeout ?? this.definition.call.timeout;
     // Another program may have written a timeout that is not a number.
-    if (limit === undefined || Number.isNaN(limit)) return;
+    if (limit === undefined || Number.isNaN(limit) || this.#isEnding) return;
     const { clock = systemClock } = this.#host;
     this.#timer = clock.after(limit, () => {
       this.#timedOut = timeoutError(limit);
@@ -343,17 +355,40 @@ export class RunningAttempt implements Execution {
 
   #outcomeOfCall(end: CallEnd): MaybePromise<Outcome> {
     const error = end.how === "threw" ? end.error : undefined;
+    if (isA(error, DecidedEnd)) return this.#decided(error);
     if (this.#timedOut) return this.#failed({ error: this.#timeoutBy(error), as: "timeout", final: false });
     if (end.how === "returned") return this.#succeeded(end.value);
     if (FinalFailure.isOne(error)) return this.#failed({ error: error.cause, as: "failed", final: true });
-    if (isA(error, CancelTask))
-      return this.#outcome({ kind: "cancelled", ...failureOf("cancelled", describeThrown(error)) });
+    if (isA(error, CancelTask)) return this.#cancelledBy(error);
     // The app may have thrown a subclass, so its delay is validated again.
     if (isA(error, SnoozeTask))
       return this.#outcome({ kind: "snoozed", delay: milliseconds(error.delay, "SnoozeTask", longestWait) });
     if (isA(error, ThrottleTask))
       return this.#throttled(milliseconds(error.delay, "ThrottleTask", longestWait));
     return this.#failed({ error, as: "failed", final: error !== undefined && error === this.#refusal });
+  }
+
+  async #cancelledBy(error: CancelTask): Promise<Outcome> {
+    const ending = (await this.#isHeldUp()) ? ("begins" as const) : undefined;
+    return this.#outcome({ kind: "cancelled", ...failureOf("cancelled", describeThrown(error)), ending });
+  }
+
+  /** Whether the task does not end yet, if it is to fail or to be cancelled. */
+  async #isHeldUp(): Promise<boolean> {
+    return this.hasParts && (await this.#host.features?.holdsUp(this.record)) === true;
+  }
+
+  /** The end was held up until now, and the final hook with it. */
+  async #decided({ kind, error }: DecidedEnd): Promise<Outcome> {
+    if (kind === "failed") await this.#callOnFailure(error);
+    return this.#outcome({ kind, error, attempt: undefined, ending: "is over" });
+  }
+
+  async #callOnFailure(error: string): Promise<void> {
+    const { onFailure } = this.definition;
+    const described = errorOf(error);
+    const task = this.#taskAfter("failed", { error: described });
+    if (onFailure) await this.#hook("onFailure", () => onFailure(task, toError(described)));
   }
 
   /** The throttle is written first: between the two, no other task of the group may start. */
@@ -395,17 +430,19 @@ export class RunningAttempt implements Execution {
   /** The one place that decides whether a failed attempt is retried. */
   async #failed({ error, as, final }: Failure): Promise<Outcome> {
     const { retryCount, maxRetries } = this.record;
-    const again = !final && retryCount < maxRetries && this.#isWorthRetry(error);
     const described = describeThrown(error);
+    if (this.#isEnding) return this.#outcome({ kind: "failed", ...failureOf(as, described) });
+    const again = !final && retryCount < maxRetries && this.#isWorthRetry(error);
+    const ending = !again && (await this.#isHeldUp()) ? ("begins" as const) : undefined;
     const { onFailure } = this.definition;
     const task = () =>
       this.#taskAfter(again ? "scheduled" : "failed", {
         error: described,
         retryCount: again ? retryCount + 1 : retryCount,
       });
-    if (onFailure) await this.#hook("onFailure", () => onFailure(task(), error));
+    if (onFailure && !ending) await this.#hook("onFailure", () => onFailure(task(), error));
     const failure = failureOf(as, described);
-    if (!again) return this.#outcome({ kind: "failed", ...failure });
+    if (!again) return this.#outcome({ kind: "failed", ...failure, ending });
     const { report, clock = systemClock } = this.#host;
     const delay = retryDelay(this.definition, retryCount + 1, error, report, () => clock.now());
     return this.#outcome({ kind: "retry", delay, ...failure });
@@ -423,7 +460,9 @@ export class RunningAttempt implements Execution {
 
   #outcome<K extends { kind: Outcome["kind"] }>(kind: K) {
     const { id, generationId, workerId, startedAt, parentId } = this.record;
-    return { id, generationId, workerId, startedAt, parentId, ...kind };
+    const rootId = this.#part ? undefined : this.record.rootId;
+    const ending = this.#isEnding ? ("goes on" as const) : undefined;
+    return { id, generationId, workerId, startedAt, parentId, rootId, ending, ...kind };
   }
 
   // ---- hooks, and the end --------------------------------------------------------------------
@@ -510,6 +549,7 @@ export class RunningAttempt implements Execution {
 
   #completeWithin<Tx>(tx: Tx, value: unknown): WithinResult<Tx, void> {
     const outcome = this.#completed(value);
+    if (this.#isEnding) throw new LostGenerationError(this.record.id, this.record.generationId);
     const inside = this.#host.store.within(tx);
     const log = this.#host.store.synchronous ? undefined : this.#log;
     const settle = () => this.#noteRefusal(() => inside.settle(outcome));

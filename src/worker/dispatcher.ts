@@ -8,8 +8,9 @@ import { Bag } from "../base/runtime/bag.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { after, performance, setImmediate, type Timer } from "../base/runtime/timers.ts";
 import { definitionNamed, remoteDefinition } from "../base/tasks/registry.ts";
+import { isEnding } from "../base/values/ending.ts";
 import { DatabaseMovedError, OutcomeUnknownError } from "../errors.ts";
-import type { Outcome, SettleAndClaimResult } from "../store.ts";
+import { isHeldUp, type Outcome, type SettleAndClaimResult } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import { possibleOutcome, UnknownClaims } from "./ambiguous-results.ts";
 import { RunningAttempt } from "./attempt.ts";
@@ -67,6 +68,8 @@ export class Dispatcher {
   #limited = false;
   /** Whether the last claim was for functions that have groups or shared limits. */
   #sharing = false;
+  /** Claims of features that are under way. */
+  #takingOn = 0;
   readonly #failures = new CycleFailures((batch) => this.#settleAgain(batch));
   readonly #refused: RefusedTasks<RunningAttempt>;
 
@@ -113,6 +116,23 @@ export class Dispatcher {
   lookForWork(): void {
     this.#mayHaveWork = true;
     if (this.#phase === "claiming") this.#loop.request();
+  }
+
+  /** Runs at once, beside the slots, what a feature claims for this worker. */
+  async takeOn(claim: () => Promise<readonly TaskRecord[]>): Promise<void> {
+    if (this.#phase !== "claiming") return;
+    this.#takingOn += 1;
+    try {
+      const claimed = await claim();
+      if (this.#isAbandoned()) return;
+      for (const record of claimed) {
+        const attempt = this.#own(record);
+        if (this.#mayStart(attempt)) this.#start(attempt);
+        else attempt.interrupt();
+      }
+    } finally {
+      this.#takingOn -= 1;
+    }
   }
 
   /** Begins no claim from now on, and hands back the tasks that a claim under way returns. */
@@ -191,7 +211,8 @@ export class Dispatcher {
       // A settled task takes no more progress. The limit breaks a deadlock: a write of progress may wait for a
       // function's own transaction, and that function for this cycle.
       if (batch.length > 0 && this.#progress.isUnwritten) await this.#progress.flush(progressFlushMs);
-      if (this.#unknownClaims.isDue && !this.#underWay.isClaiming) await this.#unknownClaims.handBack();
+      if (this.#unknownClaims.isDue && !this.#underWay.isClaiming && this.#takingOn === 0)
+        await this.#unknownClaims.handBack();
       await this.#settleAndClaim(batch, !oneByOne);
       if (oneByOne) await this.#settleAndClaim([], true);
       // Not when the cycle beside this one has failed meanwhile.
@@ -293,7 +314,8 @@ export class Dispatcher {
     if (claim) this.#host.onClaim(more);
     if (!registered) this.#host.onDeclaredDead();
     const kinds = new Set(batch.map(({ outcome }) => outcome.kind));
-    if (kinds.has("retry") || kinds.has("snoozed")) this.#host.onScheduled();
+    const isOneHeldUp = batch.some(({ outcome }) => isHeldUp(outcome));
+    if (kinds.has("retry") || kinds.has("snoozed") || isOneHeldUp) this.#host.onScheduled();
     // Another worker of this process may have a free slot for the tasks handed back, for the place under a limit, or for a parent.
     const leavesPlace = this.#limited && batch.length > 0 && !retaken;
     const freesParent = batch.some(({ attempt }) => attempt.record.parentId !== null);
@@ -311,8 +333,11 @@ export class Dispatcher {
       if (this.#refused.note(attempt, outcome, refusals?.get(outcome))) continue;
       // Refused and not lost: accepted before, in the function's own transaction or by a settle whose answer was lost.
       const accepted = refused.has(attempt) ? possibleOutcome(attempt) : outcome;
-      if (accepted && !lost.has(attempt)) this.#host.reportSettled(attempt.record, accepted, attempt.ranMs);
-      else this.#host.reportLost(attempt.record, lost.get(attempt)?.cancelled);
+      const loss = lost.get(attempt);
+      attempt.isHeldUp = loss ? loss.isHeldUp : isHeldUp(outcome);
+      if (accepted && !loss && attempt.isHeldUp) this.#host.reportHeldUp?.(attempt.record);
+      else if (accepted && !loss) this.#host.reportSettled(attempt.record, accepted, attempt.ranMs);
+      else this.#reportLost(attempt, loss?.cancelled);
     }
   }
 
@@ -324,6 +349,13 @@ export class Dispatcher {
     if (stored?.kind === "failed" && outcome.kind !== "failed") attempt.failedInstead(stored.error);
   }
 
+  #reportLost(attempt: RunningAttempt, cancelled: TaskRecord | undefined): void {
+    const { record, isHeldUp } = attempt;
+    if (isHeldUp) this.#host.reportHeldUp?.(record);
+    else this.#host.reportLost(record, cancelled);
+    if (isHeldUp) this.#attemptHost.features?.hasStopped(record);
+  }
+
   // ---- slots ---------------------------------------------------------------------------------
 
   /** `ended`: attempts that are not settled yet. Their slots count as free, unless cycles are failing. */
@@ -332,14 +364,25 @@ export class Dispatcher {
   }
 
   #accept(record: TaskRecord, startsIn: number | undefined): void {
-    const definition = definitionNamed(record.func) ?? remoteDefinition(record.func);
+    const attempt = this.#own(record);
+    if (startsIn !== undefined) this.#held.add(attempt, startsIn);
+    if (this.#mayStart(attempt)) this.#prefetched.push(attempt);
+    else attempt.interrupt();
+  }
+
+  /** A function that was unregistered during the claim is not run here any more: its task is handed back. */
+  #mayStart({ definition }: RunningAttempt): boolean {
+    return this.#phase === "claiming" && definition.fn !== undefined;
+  }
+
+  #own(record: TaskRecord): RunningAttempt {
+    const known = definitionNamed(record.func) ?? remoteDefinition(record.func);
+    const { features } = this.#attemptHost;
+    const definition = features && known.fn && isEnding(record) ? features.ending(known) : known;
     const attempt = new RunningAttempt(record, definition, this.#attemptHost, this.#onEnd);
     this.#owned.add(attempt);
-    if (startsIn !== undefined) this.#held.add(attempt, startsIn);
-    // A function that was unregistered during the claim is not run here any more: its task is handed back.
-    if (this.#phase === "claiming" && definition.fn) this.#prefetched.push(attempt);
-    else attempt.interrupt();
     this.ownership.watch();
+    return attempt;
   }
 
   /** Starts claimed tasks in the free slots, unless a cycle is about to begin: it settles first, and then starts them. */
@@ -367,7 +410,7 @@ export class Dispatcher {
       this.#prefetched.remove(attempt);
       // It may wait for a time that is due before the next one that is known.
       if (attempt.hasLeft) this.#host.onScheduled();
-      else this.#host.reportLost(attempt.record, attempt.cancelled);
+      else this.#reportLost(attempt, attempt.cancelled);
       this.#mayHaveWork = true;
     }
     if (this.inflight === this.#ended.length + this.#underWay.settling) this.#prefetch.stopped();

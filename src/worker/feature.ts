@@ -6,15 +6,16 @@
 import type { Clock } from "../base/runtime/clock.ts";
 import { internalsOf, type QueueMethods } from "../queue/internals.ts";
 import type { Queue } from "../queue/queue.ts";
-import type { AttemptFeatures } from "./attempt-part.ts";
+import type { AttemptFeatures, AttemptMethods } from "./attempt-part.ts";
 import { type ExecutorSettings, type Executors, eventLoopExecutors, type OpenExecutors } from "./executor.ts";
 import { type Meter, type MeterHost, noMeter, type OpenMeter } from "./meter.ts";
 import type { Job, JobHost } from "./periodic-job.ts";
-import type { TaskGroup } from "./task-group.ts";
 
 export interface Feature {
   /** What the methods of the queue do. */
   readonly methods?: Partial<QueueMethods>;
+  /** What attempts ask, as `executors`. */
+  readonly attempts?: AttemptMethods;
   /** New jobs for one start of a worker, a drain or a Manager. */
   readonly jobs?: (host: JobHost) => readonly Job[];
   /** Where functions run. Called for each start; of several features with executors the last one has its way. */
@@ -48,7 +49,7 @@ export function openMeter(queue: Queue, host: MeterHost): Meter {
   return lastOf(queue, "meter")?.(host) ?? noMeter;
 }
 
-function lastOf<K extends "executors" | "meter">(queue: Queue, part: K): Feature[K] | undefined {
+function lastOf<K extends "executors" | "meter" | "attempts">(queue: Queue, part: K): Feature[K] | undefined {
   return featuresOf(queue).findLast((feature) => feature[part] !== undefined)?.[part];
 }
 
@@ -57,15 +58,17 @@ const longestInSlot = (clock: Clock | undefined): number => (clock ? 0 : 1_000);
 
 /** What the attempts of one worker have for features. @param hasFreeSlot whether the worker could start another task */
 export function attemptFeatures(queue: Queue, hasFreeSlot: () => boolean): AttemptFeatures {
-  const { methods, options } = internalsOf(queue);
-  return {
-    queue,
-    hasFreeSlot,
-    patience: longestInSlot(options.clock),
-    groupOf: (record) => {
-      if (!methods.groupOf)
-        throw new TypeError("currentTask().group: this queue was not opened by openQueue");
-      return methods.groupOf(record) as TaskGroup;
-    },
-  };
+  const { options } = internalsOf(queue);
+  const methods = lastOf(queue, "attempts") ?? noMethods;
+  return { ...methods, queue, hasFreeSlot, patience: longestInSlot(options.clock) };
 }
+
+/** Of a queue without features. */
+const noMethods: AttemptMethods = {
+  groupOf: () => {
+    throw new TypeError("currentTask().group: this queue was not opened by openQueue");
+  },
+  holdsUp: async () => false,
+  ending: (definition) => definition,
+  hasStopped: () => undefined,
+};

@@ -3,6 +3,7 @@
 import type { Bag } from "../base/runtime/bag.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { clearTimeout, setTimeout } from "../base/runtime/timers.ts";
+import { isEnding } from "../base/values/ending.ts";
 import type { TaskState, TaskStore } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import { isLost, lossReason } from "./ambiguous-results.ts";
@@ -13,10 +14,12 @@ const checkEveryMs = 400;
 
 /** What became of a task that an attempt has lost. */
 export interface Loss {
-  /** Undefined when the task does not exist any more. */
-  state: TaskState | undefined;
+  /** Of the attempt's signal. */
+  reason: Error;
   /** The row, when the task was cancelled during the attempt. */
   cancelled: TaskRecord | undefined;
+  /** It was cancelled, and its end is held up. */
+  isHeldUp: boolean;
 }
 
 export class OwnershipCheck {
@@ -49,8 +52,10 @@ export class OwnershipCheck {
   async check(ids?: readonly number[]): Promise<void> {
     const attempts = [...this.#owned].filter(({ record }) => ids?.includes(record.id) ?? true);
     const lost = await this.lostAmong(attempts);
-    for (const [attempt, { state, cancelled }] of lost)
-      attempt.lose(lossReason(attempt.record, state, cancelled), cancelled);
+    for (const [attempt, { reason, cancelled, isHeldUp }] of lost) {
+      attempt.isHeldUp = isHeldUp;
+      attempt.lose(reason, cancelled);
+    }
   }
 
   /**
@@ -66,7 +71,10 @@ export class OwnershipCheck {
       return new Map(
         lost.map((attempt) => {
           const { id } = attempt.record;
-          return [attempt, { state: states.get(id), cancelled: cancelled.get(id) }];
+          const row = cancelled.get(id);
+          const isHeldUp = row !== undefined && row.status !== "cancelled";
+          const reason = lossReason(attempt.record, isHeldUp ? row : states.get(id), row);
+          return [attempt, { reason, isHeldUp, cancelled: isHeldUp ? undefined : row }];
         }),
       );
     } catch (error) {
@@ -75,7 +83,7 @@ export class OwnershipCheck {
     }
   }
 
-  /** The rows of the tasks that were cancelled during these attempts. A cancel is the next change after the claim. */
+  /** The rows of the tasks that were cancelled during these attempts, or are to be. A cancel is the next change after the claim. */
   async #cancelledAmong(
     lost: readonly RunningAttempt[],
     states: ReadonlyMap<number, TaskState>,
@@ -83,12 +91,14 @@ export class OwnershipCheck {
     const ids: number[] = [];
     for (const { record } of lost) {
       const state = states.get(record.id);
-      if (state?.status === "cancelled" && state.generationId === record.generationId + 1)
-        ids.push(record.id);
+      const mayBe = state?.status === "cancelled" || state?.status === "scheduled";
+      if (mayBe && state.generationId === record.generationId + 1) ids.push(record.id);
     }
     if (ids.length === 0) return new Map();
     // A retry may have changed a row again.
-    const records = (await this.#store.get(ids)).filter(({ status }) => status === "cancelled");
+    const records = (await this.#store.get(ids)).filter(
+      (record) => record.status === "cancelled" || isEnding(record),
+    );
     return new Map(records.map((record) => [record.id, record]));
   }
 

@@ -2,6 +2,7 @@ import { type Clock, systemClock } from "../base/runtime/clock.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { clearTimeout, performance, setImmediate, setTimeout } from "../base/runtime/timers.ts";
 import type { TaskDefinition } from "../base/tasks/registry.ts";
+import type { TaskRecord } from "../task.ts";
 import type { Running } from "./lifecycle.ts";
 
 /** Milliseconds until the next run after one that threw. */
@@ -57,6 +58,8 @@ export interface HostedCode {
   definitionOf(queueName: string, func: string): TaskDefinition | undefined;
   /** Its option `context`. */
   readonly context: unknown;
+  /** Runs at once, beside the slots, the tasks that a feature claims for this worker. */
+  takeOn(claim: () => Promise<readonly TaskRecord[]>): Promise<void>;
   /** Reports an error that changes nothing: a hook threw. */
   report(error: unknown, where: string): void;
 }

@@ -153,7 +153,9 @@ export class Worker<C = unknown> extends WorkerEmitter {
     const dispatcher: Dispatcher = this.#newDispatcher(id, { executors, limits, changeListener, meter }, () =>
       maintenance.lookForDue(),
     );
-    const maintenance: Maintenance = this.#newMaintenance(id, meter, () => maintenance.lookForDue());
+    const maintenance: Maintenance = this.#newMaintenance(id, meter, dispatcher, () =>
+      maintenance.lookForDue(),
+    );
     const forget = () => {
       this.#run = undefined;
     };
@@ -180,7 +182,12 @@ export class Worker<C = unknown> extends WorkerEmitter {
     return meter;
   }
 
-  #newMaintenance(workerId: string, meter: Meter, onOwedHooks: () => void): Maintenance {
+  #newMaintenance(
+    workerId: string,
+    meter: Meter,
+    dispatcher: Dispatcher,
+    onOwedHooks: () => void,
+  ): Maintenance {
     const { lease, queueName, context } = this.#options;
     const report = (error: unknown, where: string) => this.reportError(error, where);
     return maintenanceOf(this.#queue, {
@@ -192,6 +199,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
             ? definitionNamed(func)
             : undefined,
         context,
+        takeOn: (claim) => dispatcher.takeOn(claim),
         report,
       },
       onRescued: (dead, tasks) => this.reportRescued(dead, tasks),

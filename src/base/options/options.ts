@@ -184,11 +184,21 @@ export function readCancelOptions(given: unknown): Required<CancelOptions> {
 export interface RetryOptions {
   /** The step from which a workflow runs again: it and those that were stored after it are dropped. @default none is */
   fromStep?: string;
+  /**
+   * Of a failed task whose `error.undo` says that steps were not undone: undoes those once more. The task then ends as it was to end
+   * at first. @default false
+   */
+  undo?: boolean;
 }
 
 /** @throws TypeError */
 export function readRetryOptions(given: unknown): RetryOptions {
-  return readOptions<Required<RetryOptions>>(given, "retryTask", { fromStep: label });
+  const read = readOptions<RetryOptions>(given, "retryTask", { fromStep: label, undo: boolean });
+  if (read.undo && read.fromStep !== undefined)
+    throw new TypeError(
+      "retryTask: undo: it undoes steps, and fromStep runs them again: take one of the two",
+    );
+  return read;
 }
 
 /** Filter of `countTasks` and `listCounts`: a task matches when all given fields match. */

@@ -4,8 +4,10 @@ import type { StoredAttempt, StoredLogLine } from "../../store.ts";
 import type { JsonObject, Task, TaskBeginning, TaskError, TaskId, TaskJson, TaskRecord } from "../../task.ts";
 import type { Attempt, TaskLog } from "../tasks/history.ts";
 import { decode, decodeArgs, decodeObject } from "./codec.ts";
+import { endingPrefix, isEnding, withoutEnding } from "./ending.ts";
 
 export function toTask<R = unknown>(record: TaskRecord): Task<R> {
+  const undoing = isEnding(record);
   return {
     ...record,
     id: record.id as TaskId<R>,
@@ -17,7 +19,9 @@ export function toTask<R = unknown>(record: TaskRecord): Task<R> {
     error: record.error === null ? null : errorOf(record.error),
     createdAt: new Date(record.createdAt),
     updatedAt: new Date(record.updatedAt),
-    waitUntil: dateOrNull(record.waitUntil),
+    undoing,
+    // While it is ending, no claim may take it: its time is in a far future.
+    waitUntil: undoing ? null : dateOrNull(record.waitUntil),
     startedAt: dateOrNull(record.startedAt),
     finishedAt: dateOrNull(record.finishedAt),
     uniqueUntil: dateOrNull(record.uniqueUntil),
@@ -47,7 +51,9 @@ export function toListedTask({ cut, exactId, ...record }: TaskBeginning): Listed
 /** An error as dbq writes it begins with its name and message. */
 function errorBeginning(text: string): TaskError {
   const character = String.raw`(?:[^"\\]|\\u[\da-f]{4}|\\[^u])`;
-  const found = new RegExp(`^\\{"name":"(${character}*)","message":"(${character}*)`, "i").exec(text);
+  const found = new RegExp(`^\\{"name":"(${character}*)","message":"(${character}*)`, "i").exec(
+    withoutEnding(text),
+  );
   if (!found) return { name: "Error", message: text };
   const [name, message] = found.slice(1).map((part) => readable(`"${part}"`, JSON.parse) as string);
   return { name: name ?? "Error", message: message ?? "" };
@@ -91,7 +97,8 @@ export function readable(text: string, read: (text: string) => unknown): unknown
 }
 
 export function errorOf(text: string): TaskError {
-  const error = readable(text, (json) => decodeObject(json, "error"));
+  const json = text.startsWith(endingPrefix) ? withoutEnding(text) : text;
+  const error = readable(json, (object) => decodeObject(object, "error"));
   return typeof error === "string"
     ? { name: "Error", message: text }
     : withCauses(error as Partial<TaskError>, text);

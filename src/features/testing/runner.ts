@@ -20,7 +20,7 @@ import type { Executors } from "../../worker/executor.ts";
 import { living } from "../../worker/failure-detector.ts";
 import { attemptFeatures, openExecutors, openJobs, openMeter } from "../../worker/feature.ts";
 import type { Meter } from "../../worker/meter.ts";
-import type { Job } from "../../worker/periodic-job.ts";
+import type { HostedCode, Job } from "../../worker/periodic-job.ts";
 import { Calls } from "./calls.ts";
 import { settleDue } from "./due.ts";
 
@@ -106,7 +106,12 @@ export class TestRunner extends WorkerEmitter {
 
   #openJobs(): Job[] {
     const { context } = this.#options;
-    const code = { definitionOf: (_: string, func: string) => definitionNamed(func), context, report };
+    const code: HostedCode = {
+      definitionOf: (_, func) => definitionNamed(func),
+      context,
+      takeOn: (claim) => this.#dispatcher.takeOn(claim),
+      report,
+    };
     return openJobs(this.#queue, {
       workerId: this.id,
       code,
@@ -151,6 +156,7 @@ export class TestRunner extends WorkerEmitter {
         this.ended.push({ record, kind: cancelled ? "cancelled" : "lost" });
         this.reportLost(record, cancelled);
       },
+      reportHeldUp: (record) => this.#calls.end(record),
       reportError: (error, where) => {
         if (where === "settling and claiming") this.#note(error);
         else report(error, where);

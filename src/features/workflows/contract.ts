@@ -2,6 +2,9 @@
 import type { Inserted, MaybePromise, NewTask, Operated, TaskVersion } from "../../store.ts";
 import type { FinishedStatus, TaskRecord, TaskStatus } from "../../task.ts";
 
+/** Whether a step was undone. `unknown`: the function did not come to it any more. */
+export type UndoState = "wanted" | "done" | "failed" | "unknown";
+
 /** A stored step. It has returned a value, has failed with an error, or has started a child. JSON is text. */
 export interface StoredStep {
   name: string;
@@ -11,13 +14,22 @@ export interface StoredStep {
   value: string | null;
   error: string | null;
   childId: number | null;
+  /** Whether it is undone when its task does not complete; `null`: it has nothing to undo. */
+  undo: UndoState | null;
+  /** With what its undo has failed. */
+  undoError: string | null;
   /** Milliseconds since 1970; `null`: it is not known. */
   startedAt: number | null;
   endedAt: number;
 }
 
 /** A step to store. */
-export type NewStep = Pick<StoredStep, "name" | "seq" | "value" | "error" | "startedAt">;
+export interface NewStep extends Pick<StoredStep, "name" | "seq" | "value" | "error" | "startedAt"> {
+  /** Whether it is to be undone when its task does not complete. */
+  undoes?: boolean;
+  /** Whether a step of this name was undone, in whose place it comes. */
+  again?: boolean;
+}
 
 /** A child to start, and the step that does so. */
 export interface NewChild {
@@ -34,6 +46,9 @@ export interface EndedChild {
   result: string | null;
   error: string | null;
 }
+
+/** A task whose steps are to be undone now. */
+export interface Undoable extends Pick<TaskRecord, "id" | "func" | "queueName"> {}
 
 /** What a task waits for. */
 export interface Wait {
@@ -89,6 +104,9 @@ export interface InsertedGroup {
 export interface WorkflowWrites {
   /** Stores a step of a running task. False: the task has moved on, and nothing was stored. */
   storeStep(task: TaskVersion, step: NewStep): MaybePromise<boolean>;
+
+  /** Writes what became of the undo of a step of a running task. False: the task has moved on, and nothing was written. */
+  storeUndo(task: TaskVersion, name: string, state: UndoState, error: string | null): MaybePromise<boolean>;
 
   /** Stores an event and makes the tasks pending that wait for it. False: there is one of this name already, which stays. */
   emit(name: string, payload: string): MaybePromise<boolean>;
@@ -154,6 +172,24 @@ export interface WorkflowStore {
 
   /** Deletes a step and those that were stored after it, and makes the task pending. `undefined`: it has no such step. */
   retryFrom(taskId: number, step: string): Promise<Operated>;
+
+  /** Whether the task has stored steps that are to be undone if it does not complete. */
+  hasUndos(taskId: number): Promise<boolean>;
+
+  /** How often an attempt to undo the steps of this task has begun. */
+  undoRuns(taskId: number): Promise<number>;
+
+  /** Tasks of these functions whose steps are to be undone now, at most `limit`. */
+  undoable(runs: (queueName: string, func: string) => boolean, limit: number): Promise<Undoable[]>;
+
+  /** Claims those of these tasks for a registered worker whose steps are still to be undone, whatever is paused or limited. */
+  takeUndoable(taskIds: readonly number[], workerId: string): Promise<TaskRecord[]>;
+
+  /** The attempt in which the end of this task was decided does not run any more. False: nobody waits for that. */
+  letUndo(task: TaskVersion & { workerId: string | null }): Promise<boolean>;
+
+  /** Has what was not undone of a failed task undone once more. `changed: false`: there is nothing. */
+  undoAgain(taskId: number): Promise<Operated>;
 
   /** How many members of a group are in each status. */
   groupCounts(groupId: number): Promise<{ status: TaskStatus; count: number }[]>;

@@ -7,6 +7,8 @@ import type { FullTransaction } from "../store.ts";
 import { Actions } from "./actions.ts";
 import { groupOf } from "./groups.ts";
 import { awaitGroup, getRun, listWaiting } from "./look.ts";
+import { holdsUp, letUndo, UndoJob } from "./undo-job.ts";
+import { undoing } from "./undo-run.ts";
 import { WaitUpkeep } from "./upkeep.ts";
 
 /** Milliseconds that events are kept: 30 days. */
@@ -27,9 +29,15 @@ export function workflows(queue: Queue): Feature {
         listWaiting: (target, options) => listWaiting(queue, target, options),
         awaitGroup: (id, options) => awaitGroup(queue, id, options),
         retryFrom: (id, step) => store.workflows.retryFrom(id, step),
+        undoAgain: (id) => store.workflows.undoAgain(id),
       },
-      groupOf: (record) => groupOf(queue, record),
     },
-    jobs: (host) => [new WaitUpkeep(store.workflows, host), pruning],
+    attempts: {
+      groupOf: (record) => groupOf(queue, record),
+      holdsUp: (record) => holdsUp(queue, record),
+      ending: undoing,
+      hasStopped: (record) => letUndo(queue, record),
+    },
+    jobs: (host) => [new WaitUpkeep(store.workflows, host), new UndoJob(store.workflows, host), pruning],
   };
 }

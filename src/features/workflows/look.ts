@@ -2,11 +2,18 @@
 import type { AwaitOptions } from "../../base/options/options.ts";
 import { integer, label, readOptions } from "../../base/options/validators.ts";
 import { decode } from "../../base/values/codec.ts";
-import { readable, toTask } from "../../base/values/records.ts";
+import { errorOf, readable, toTask } from "../../base/values/records.ts";
 import { TaskNotFoundError } from "../../errors.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { GetRunOptions, GroupCounts, Run, RunStep, WaitingOptions } from "../../queue/workflows.ts";
+import type {
+  GetRunOptions,
+  GroupCounts,
+  Run,
+  RunStep,
+  RunWait,
+  WaitingOptions,
+} from "../../queue/workflows.ts";
 import { isFinished, type Task, type TaskError, type TaskRecord, taskStatuses } from "../../task.ts";
 import { groupFunction, type StoredStep, type StoredWait } from "./contract.ts";
 
@@ -87,15 +94,17 @@ async function getAll(queue: Queue, ids: readonly number[]): Promise<TaskRecord[
   return ids.length === 0 ? [] : await internalsOf(queue).store.get(ids);
 }
 
-const toRunStep = ({ name, value, error, startedAt, endedAt }: StoredStep): RunStep => ({
+const toRunStep = ({ name, value, error, startedAt, endedAt, undo, undoError }: StoredStep): RunStep => ({
   name,
   value: value === null ? undefined : readable(value, (text) => decode(text, "value")),
   error: error === null ? null : (readable(error, (text) => JSON.parse(text)) as TaskError),
   startedAt: startedAt === null ? null : new Date(startedAt),
   endedAt: new Date(endedAt),
+  ...(undo && { undo }),
+  ...(undoError !== null && { undoError: errorOf(undoError) }),
 });
 
-const toRunWait = ({ kind, target, deadline }: StoredWait) => ({
+const toRunWait = ({ kind, target, deadline }: StoredWait): RunWait => ({
   kind,
   target,
   deadline: deadline === null ? null : new Date(deadline),

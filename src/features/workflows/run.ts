@@ -15,6 +15,7 @@ import type { NewTask } from "../../store.ts";
 import type { FinishedStatus, TaskError, TaskRecord } from "../../task.ts";
 import type { AttemptPart, AttemptPort } from "../../worker/attempt-part.ts";
 import type { EndedChild, NewChild, NewStep, StoredStep, Wait, Waited } from "./contract.ts";
+import type { Tries } from "./tries.ts";
 
 /** Steps of one task. More of them belong into children. */
 const mostSteps = 10_000;
@@ -30,7 +31,14 @@ const leastBetweenLooks = 10;
 const mostInSlot = 100;
 
 /** What an attempt that is over awaits: its function goes no further. */
-const never = (): Promise<never> => new Promise(() => undefined);
+export const never = (): Promise<never> => new Promise(() => undefined);
+
+/** How a stored step is undone. `undo` gets its value, and in a transaction `tx` before that. */
+export interface StepUndo extends Tries {
+  // biome-ignore lint/suspicious/noExplicitAny: the app's function, with the step's own type of value
+  undo: (...args: any[]) => unknown;
+  inTransaction: boolean;
+}
 
 interface Waiting {
   wait: Wait;
@@ -49,7 +57,10 @@ interface Write {
 
 export class WorkflowRun implements AttemptPart {
   readonly port: AttemptPort;
-  readonly #steps = new Map<string, StoredStep>();
+  /** The stored steps, without those that were undone. */
+  protected readonly steps = new Map<string, StoredStep>();
+  /** Steps that were undone: each counts as not stored, and the next one of its name is another one. */
+  readonly #undone = new Map<string, StoredStep>();
   readonly #names = new Set<string>();
   readonly #counts = new Map<string, number>();
   readonly #waiting = new Map<string, Waiting>();
@@ -83,7 +94,7 @@ export class WorkflowRun implements AttemptPart {
     port.signal.addEventListener("abort", () => this.#rejectAll(port.signal.reason));
   }
 
-  get #store() {
+  protected get workflows() {
     return internalsOf(this.port.queue).store.workflows;
   }
 
@@ -112,12 +123,18 @@ export class WorkflowRun implements AttemptPart {
     return `${kind}:${this.#modes}`;
   }
 
+  /** Tells the steps apart that have had this name, one after the other: each one was undone but the last. */
+  placeOf(name: string): string {
+    const undone = this.#undone.get(name);
+    return undone ? `~${undone.seq}` : "";
+  }
+
   // ---- steps ---------------------------------------------------------------------------------
 
   /** The stored step of this name; undefined: it is to run now. @throws with what the stored step has failed with */
   async stored(name: string): Promise<{ value?: unknown; childId: number | null } | undefined> {
-    await this.#load();
-    const step = this.#steps.get(name);
+    await this.load();
+    const step = this.steps.get(name);
     if (!step) return undefined;
     if (step.childId !== null) return { childId: step.childId };
     if (step.error !== null) throw toError(JSON.parse(step.error) as TaskError);
@@ -126,13 +143,16 @@ export class WorkflowRun implements AttemptPart {
 
   /** Settles with the end of a child that an earlier attempt has met, once `stored` has resolved. False: none has. */
   meet(name: string, func: string, settle: Pick<Waiting, "resolve" | "reject">): boolean {
-    const step = this.#steps.get(name);
+    const step = this.steps.get(name);
     if (step?.childId == null || step.startedAt === null) return false;
     const status = step.error === null ? "completed" : (JSON.parse(step.value ?? "") as FinishedStatus);
     const result = step.error === null ? step.value : null;
     settleChild(settle, { ...endedTask, id: step.childId, func, status, result, error: step.error });
     return true;
   }
+
+  /** The function has come to a stored step that has something to undo. */
+  met(_name: string, _undo: StepUndo): void {}
 
   /** Runs what no attempt has stored. Never settles once the attempt is over; rejects if its signal is aborted. */
   async begin<T>(act: () => Promise<T>): Promise<T> {
@@ -150,11 +170,12 @@ export class WorkflowRun implements AttemptPart {
   }
 
   /** A step as it is to be stored. @throws NotSerializableError, PayloadTooLargeError; TypeError for too many steps */
-  newStep(name: string, startedAt: number, value: unknown): NewStep {
+  newStep(name: string, startedAt: number, value: unknown, undoes = false): NewStep {
     const text = encode(value, `step ${JSON.stringify(name)}`) ?? null;
     const { maxPayload } = internalsOf(this.port.queue).options;
     if (text !== null) checkSize(`the value of step ${JSON.stringify(name)}`, maxPayload, text);
-    return { name, seq: this.#nextSeq("step"), value: text, error: null, startedAt };
+    const again = this.#undone.has(name);
+    return { name, seq: this.#nextSeq("step"), value: text, error: null, startedAt, undoes, again };
   }
 
   #nextSeq(kind: "step" | "child"): number {
@@ -186,16 +207,16 @@ export class WorkflowRun implements AttemptPart {
   /** The function may catch the error, and go on: then it is stored. Else the step runs again with the next attempt. */
   failed(name: string, startedAt: number, error: unknown): void {
     const step = {
-      ...{ name, seq: 0, value: null, startedAt },
+      ...{ name, seq: 0, value: null, startedAt, again: this.#undone.has(name) },
       error: JSON.stringify(describeThrown(error)),
     };
     this.#failures.set(name, { step, error, stored: false });
   }
 
-  #load(): Promise<void> {
-    this.#loading ??= this.#store.steps(this.port.record.id).then((steps) => {
+  protected load(): Promise<void> {
+    this.#loading ??= this.workflows.steps(this.port.record.id).then((steps) => {
       for (const step of steps) {
-        this.#steps.set(step.name, step);
+        (step.undo === "done" ? this.#undone : this.steps).set(step.name, step);
         this.#sizes[step.childId === null ? "step" : "child"] += 1;
       }
       this.#seq = Math.max(0, ...steps.slice(-1).map(({ seq }) => seq));
@@ -223,10 +244,10 @@ export class WorkflowRun implements AttemptPart {
     const children = batch.flatMap(({ child }) => child ?? []);
     try {
       const started = await this.#withFailures((failures) =>
-        this.#store.write(this.port.record, [...failures, ...steps], children),
+        this.workflows.write(this.port.record, [...failures, ...steps], children),
       );
       if (!started) {
-        this.#end();
+        this.end();
         return;
       }
       let next = 0;
@@ -238,7 +259,7 @@ export class WorkflowRun implements AttemptPart {
   }
 
   /** The task is parked, or not this attempt's any more: the function goes no further, and its slot is free. */
-  #end(): void {
+  protected end(): void {
     this.#isOver = true;
     this.port.leave();
   }
@@ -315,18 +336,18 @@ export class WorkflowRun implements AttemptPart {
     });
     try {
       if (this.#unstored.length > 0)
-        await this.#withFailures((failures) => this.#store.write(this.port.record, failures, []));
+        await this.#withFailures((failures) => this.workflows.write(this.port.record, failures, []));
       // A task that does not run any more takes no more lines.
       if (park) await this.port.logWritten();
       // Retention may delete a child before the task goes on.
       if (park && this.#met.size > 0) {
-        await this.#store.keepEnds(this.port.record, [...this.#met.values()]);
+        await this.workflows.keepEnds(this.port.record, [...this.#met.values()]);
         this.#met.clear();
       }
       const waits = [...this.#waiting.values()].map(({ wait }) => wait);
-      const answer = await this.#store.wait(this.port.record, waits, park);
+      const answer = await this.workflows.wait(this.port.record, waits, park);
       if (!answer || answer.parked) {
-        this.#end();
+        this.end();
         return true;
       }
       return this.#apply(answer);
@@ -338,7 +359,7 @@ export class WorkflowRun implements AttemptPart {
 
   #apply({ steps, ended, gone }: Waited): boolean {
     for (const step of steps) {
-      this.#steps.set(step.name, step);
+      this.steps.set(step.name, step);
       this.#seq = Math.max(this.#seq, step.seq);
       this.#settle(step.name, (waiting) => waiting.resolve(valueIn(step)));
     }
@@ -418,8 +439,8 @@ export class WorkflowRun implements AttemptPart {
   async #storeFailures(caught: readonly NewStep[], uncaught: readonly string[]): Promise<void> {
     const { record, report } = this.port;
     try {
-      if (caught.length > 0) await this.#store.write(record, caught, []);
-      if (uncaught.length > 0) await this.#store.forget(record, uncaught);
+      if (caught.length > 0) await this.workflows.write(record, caught, []);
+      if (uncaught.length > 0) await this.workflows.forget(record, uncaught);
     } catch (error) {
       report(error, `storing the failed steps of task "${record.func}" (${record.id})`);
     }
@@ -436,7 +457,7 @@ function isBehind(cause: unknown, thrown: unknown): boolean {
   return false;
 }
 
-const valueIn = ({ name, value }: StoredStep): unknown =>
+export const valueIn = ({ name, value }: StoredStep): unknown =>
   value === null ? undefined : decode(value, `the value of step ${JSON.stringify(name)}`);
 
 /** Neutral values for the columns that a parent does not keep of a child. */
@@ -448,7 +469,10 @@ const endedTask = {
   ...{ slot: null, parentId: null, rootId: null },
 };
 
-function settleChild({ resolve, reject }: Pick<Waiting, "resolve" | "reject">, record: TaskRecord): void {
+export function settleChild(
+  { resolve, reject }: Pick<Waiting, "resolve" | "reject">,
+  record: TaskRecord,
+): void {
   const task = toTask(record);
   if (task.status === "completed") resolve(task.result);
   else if (task.status === "failed") reject(new TaskFailedError(task));

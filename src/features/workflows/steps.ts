@@ -3,11 +3,10 @@ import { type Duration, longestWait, milliseconds, moment } from "../../base/opt
 import { callable, duration, integer, readOptions } from "../../base/options/validators.ts";
 import { systemClock } from "../../base/runtime/clock.ts";
 import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
-import { after, limited, sleep as plainSleep } from "../../base/runtime/timers.ts";
-import { defaultBackoff } from "../../base/tasks/backoff.ts";
+import { after } from "../../base/runtime/timers.ts";
 import type { Enqueueable } from "../../base/tasks/enqueueable.ts";
 import { registrationOf } from "../../base/tasks/registry.ts";
-import { AsyncTransactionError, NotInTaskError, timeoutError } from "../../errors.ts";
+import { AsyncTransactionError, NotInTaskError } from "../../errors.ts";
 import { prepare } from "../../queue/enqueue.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import { isAsync } from "../../queue/transaction.ts";
@@ -16,24 +15,52 @@ import type { TaskId } from "../../task.ts";
 import { type CurrentTask, runAs, runningAttempt } from "../../worker/task-context.ts";
 import type { Wait } from "./contract.ts";
 import { stepName } from "./names.ts";
-import { WorkflowRun } from "./run.ts";
+import { type StepUndo, WorkflowRun } from "./run.ts";
+import { type Tries, tried } from "./tries.ts";
 import { WaitPromise, waitsTogether } from "./wait-promise.ts";
 
-/** How a step is tried again, within its attempt. */
-export interface StepOptions {
+/** How often a step, or its undo, is tried. */
+export interface TryOptions {
   /** How often the step is tried again after a failure, before it rejects. @default 0 */
   maxRetries?: number;
-  /** How long to wait before try number `retry` (1 before the second one). @default that of tasks: about 1 s, 2 s, 4 s, … */
+  /** How long to wait before try number `retry` (1 before the second one). @default about 1 s, 2 s, 4 s, … 60 s */
   backoff?: (retry: number, error: unknown) => Duration;
   /** How long one try may take. The function is not stopped: it gets no signal but that of its task. @default no limit */
   timeout?: Duration;
 }
 
-const stepReaders = {
+/** How a step is tried again, within its attempt, and how it is undone. */
+export interface StepOptions<T = unknown> extends TryOptions {
+  /** What to do about the stored step when the task does not complete after all. @default nothing */
+  undo?: Undo<[value: T]>;
+}
+
+/** A function that undoes a step, and how it is tried: 10 times again, unless `maxRetries` says otherwise. */
+export type Undo<A extends unknown[]> =
+  | ((...args: A) => unknown)
+  | ({ run: (...args: A) => unknown } & TryOptions);
+
+const tryReaders = {
   maxRetries: integer(0, 1_000),
-  backoff: callable<NonNullable<StepOptions["backoff"]>>,
+  backoff: callable<NonNullable<TryOptions["backoff"]>>,
   timeout: duration({ min: 1 }),
 };
+
+const undoReaders = { ...tryReaders, run: callable<StepUndo["undo"]> };
+
+/** @throws TypeError */
+function readUndo(given: unknown, name: string, inTransaction = false): StepUndo {
+  const { run, maxRetries, backoff, timeout } = readOptions<{ run: StepUndo["undo"] } & Partial<Tries>>(
+    typeof given === "function" ? { run: given } : given,
+    name,
+    undoReaders,
+  );
+  callable(run, `${name}: run`);
+  return { undo: run as StepUndo["undo"], inTransaction, maxRetries: maxRetries ?? 10, backoff, timeout };
+}
+
+const stepReaders = { ...tryReaders, undo: (value: unknown, name: string) => readUndo(value, name) };
+const withinReaders = { undo: (value: unknown, name: string) => readUndo(value, name, true) };
 
 /** The workflow of the task that runs in this async context; undefined: none does. */
 function currentRun(what: string): WorkflowRun | undefined {
@@ -69,22 +96,24 @@ function runOfTask(what: string): WorkflowRun {
  * aborted
  */
 export const step: Step = Object.assign(
-  async <T>(name: string, fn: () => T, options?: StepOptions): Promise<Awaited<T>> => {
+  async <T>(name: string, fn: () => T, options?: StepOptions<Awaited<T>>): Promise<Awaited<T>> => {
     const named = stepName(name, "step: name");
     callable(fn, `step "${named}"`);
-    const { maxRetries = 0, backoff, timeout } = readOptions(options, `step "${named}"`, stepReaders);
+    const read = readOptions<Partial<Tries> & { undo?: StepUndo }>(options, `step "${named}"`, stepReaders);
+    const { maxRetries = 0, backoff, timeout, undo } = read;
     const run = currentRun("step");
     if (!run) return await fn();
     const key = run.nameOf(named);
     const stored = await run.stored(key);
+    if (stored && undo) run.met(key, undo);
     if (stored) return stored.value as Awaited<T>;
     return await run.begin(async () => {
       const startedAt = run.now();
       const call = asStep(run, key, fn);
       let value: Awaited<T>;
       try {
-        value = await tried(call, { maxRetries, backoff, timeout, signal: run.port.signal });
-        await run.store(run.newStep(key, startedAt, value));
+        value = await tried(call, { maxRetries, backoff, timeout }, run.port.signal);
+        await run.store(run.newStep(key, startedAt, value, undo !== undefined));
       } catch (error) {
         run.failed(key, startedAt, error);
         throw error;
@@ -97,7 +126,7 @@ export const step: Step = Object.assign(
 
 /** `step`, and `step.within`. */
 export interface Step {
-  <T>(name: string, fn: () => T, options?: StepOptions): Promise<Awaited<T>>;
+  <T>(name: string, fn: () => T, options?: StepOptions<Awaited<T>>): Promise<Awaited<T>>;
   /**
    * The same in a transaction of the queue's database: what `fn` writes by `tx` and the mark of the step are committed together, so
    * `fn` takes effect exactly once. Synchronous on SQLite.
@@ -107,17 +136,30 @@ export interface Step {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the type of the queue's Drizzle transaction, which a function without its queue cannot know
-export type StepWithin = <T>(name: string, fn: (tx: any) => T) => Promise<Awaited<T>>;
+type Tx = any;
+
+/** `undo` gets the transaction, too: what it writes and the mark that the step is undone are committed together. */
+export type StepWithin = <T>(
+  name: string,
+  fn: (tx: Tx) => T,
+  options?: { undo?: Undo<[tx: Tx, value: Awaited<T>]> },
+) => Promise<Awaited<T>>;
 
 /** Rolls the transaction of `step.within` back when the attempt has lost its task. The function does not see it. */
 class MovedOn extends Error {}
 
-async function stepWithin<T>(name: string, fn: (tx: unknown) => T): Promise<Awaited<T>> {
+async function stepWithin<T>(
+  name: string,
+  fn: (tx: unknown) => T,
+  options?: { undo?: Undo<[tx: Tx, value: Awaited<T>]> },
+): Promise<Awaited<T>> {
   const run = runOfTask("step.within");
   const named = stepName(name, "step.within: name");
   callable(fn, `step.within "${named}"`);
+  const { undo } = readOptions<{ undo?: StepUndo }>(options, `step.within "${named}"`, withinReaders);
   const key = run.nameOf(named);
   const stored = await run.stored(key);
+  if (stored && undo) run.met(key, undo);
   if (stored) return stored.value as Awaited<T>;
   const { queue, record } = run.port;
   const { store } = internalsOf(queue);
@@ -125,17 +167,14 @@ async function stepWithin<T>(name: string, fn: (tx: unknown) => T): Promise<Awai
     const startedAt = run.now();
     const storing = (tx: unknown, value: Awaited<T>): MaybePromise<Awaited<T>> =>
       mapMaybe(
-        store.within(tx).workflows.storeStep(record, run.newStep(key, startedAt, value)),
+        store.within(tx).workflows.storeStep(record, run.newStep(key, startedAt, value, undo !== undefined)),
         (accepted) => {
           if (!accepted) throw new MovedOn();
           return value;
         },
       );
     try {
-      if (store.synchronous && isAsync(fn))
-        throw new AsyncTransactionError(
-          `step.within "${name}": on SQLite its function must not be async: no transaction was begun`,
-        );
+      if (store.synchronous) refuseAsync(fn, `step.within "${name}"`);
       const call = (tx: unknown) => asStep(run, key, () => fn(tx))() as MaybePromise<Awaited<T>>;
       return (await queue.transaction((tx) =>
         mapMaybe(call(tx), (value) => storing(tx, value)),
@@ -148,12 +187,20 @@ async function stepWithin<T>(name: string, fn: (tx: unknown) => T): Promise<Awai
   });
 }
 
+/** @throws AsyncTransactionError */
+export function refuseAsync(fn: (...args: never[]) => unknown, owner: string): void {
+  if (isAsync(fn))
+    throw new AsyncTransactionError(
+      `${owner}: on SQLite its function must not be async: no transaction was begun`,
+    );
+}
+
 /** Calls `fn` so that `currentTask().stepKey` is that of this step. */
-function asStep<T>(run: WorkflowRun, key: string, fn: () => T): () => T {
+export function asStep<T>(run: WorkflowRun, key: string, fn: () => T): () => T {
   const attempt = runningAttempt() as CurrentTask;
   const { id, createdAt } = run.port.record;
   // With the time, since the first task of another database has the same id.
-  const stepKey = `dbq-${id}-${createdAt.toString(36)}-${encodeURIComponent(key)}`;
+  const stepKey = `dbq-${id}-${createdAt.toString(36)}-${encodeURIComponent(key)}${run.placeOf(key)}`;
   const inStep: CurrentTask = {
     get current() {
       return Object.create(attempt.current, { stepKey: { value: stepKey, enumerable: true } });
@@ -162,27 +209,6 @@ function asStep<T>(run: WorkflowRun, key: string, fn: () => T): () => T {
     step: key,
   };
   return () => runAs(inStep, fn);
-}
-
-interface Tries {
-  maxRetries: number;
-  backoff: StepOptions["backoff"];
-  timeout: number | undefined;
-  signal: AbortSignal;
-}
-
-async function tried<T>(
-  call: () => T,
-  { maxRetries, backoff = (retry) => defaultBackoff(retry), timeout, signal }: Tries,
-): Promise<Awaited<T>> {
-  for (let retry = 1; ; retry += 1)
-    try {
-      return await (timeout === undefined ? call() : limited(timeout, call, () => timeoutError(timeout)));
-    } catch (error) {
-      if (retry > maxRetries || signal.aborted) throw error;
-      const delay = milliseconds(backoff(retry, error), "the backoff of a step", longestWait);
-      await plainSleep(delay, undefined, { signal }).catch(() => signal.throwIfAborted());
-    }
 }
 
 // ---- waits -------------------------------------------------------------------------------------

@@ -95,7 +95,11 @@ export function inTransaction(kind: TransactionKind, ops: Operations, given: unk
         throw withAnotherTry(error, anotherTryByFailure(kind.steps.failureOf(error)));
       }),
     schedules: scheduleWrites((op) => write((execution) => execution.atomically(op)), ops.schedules),
-    workflows: workflowWrites((op) => write((execution) => execution.atomically(op)), ops.workflows),
+    workflows: workflowWrites(
+      (op) => write((execution) => execution.atomically(op)),
+      ops.workflows,
+      ops.undo,
+    ),
   };
 }
 

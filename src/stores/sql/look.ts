@@ -5,6 +5,7 @@
  * reads a range of ids, and says how far it came: the caller goes on as long as it likes.
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { isEnding } from "../../base/values/ending.ts";
 import { present } from "../../base/values/present.ts";
 import { DuplicateTaskError } from "../../errors.ts";
 import type { AuditEntry, IdRange, LookStore, TaskEdit } from "../../features/look/contract.ts";
@@ -17,6 +18,7 @@ import type { MaintenanceOperations } from "./maintenance.ts";
 import { count, insertedId, type Program, rows, rowsOnce } from "./program.ts";
 import { beginningColumns, toTaskBeginning } from "./rows.ts";
 import { before, type Statement, stateChange } from "./statements.ts";
+import { isNotEnding } from "./statuses.ts";
 import type { TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
 
@@ -69,7 +71,7 @@ function lookStatements(d: Dialect) {
     deleteAudits: (p) => sql`delete from dbq_audit where ${d.among("id", p.ids)}`,
 
     deletable: (p) => sql`
-      select id from dbq_tasks where ${d.among("id", p.ids)} and status <> 'running' ${d.locked}`,
+      select id from dbq_tasks where ${d.among("id", p.ids)} and status <> 'running' and ${isNotEnding(d)} ${d.locked}`,
   } satisfies Record<string, Statement>;
 }
 
@@ -226,7 +228,7 @@ export class LookOperations {
     const s = this.#s;
     return this.#tasks.operate(id, function* (task) {
       const { status, generationId, args, kwargs, priority, queueName, waitUntil } = task;
-      if (status !== "pending" && status !== "scheduled") return "as it is";
+      if ((status !== "pending" && status !== "scheduled") || isEnding(task)) return "as it is";
       if (expected !== undefined && expected !== generationId) return "as it is";
       const { waitUntil: asked = waitUntil, ...given } = change;
       const now = { args, kwargs, priority, queueName, ...present(given) };

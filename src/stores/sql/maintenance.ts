@@ -1,5 +1,6 @@
 /** The operations of maintenance: promote due tasks, prune old ones, register workers, rescue the tasks of dead workers. */
 import { isOfDrain } from "../../base/tasks/drained.ts";
+import { isEnding } from "../../base/values/ending.ts";
 import {
   type AttemptRecord,
   type Crash,
@@ -18,11 +19,11 @@ import { mostEarly } from "./rate.ts";
 import { toTaskRecord, toTaskVersion, toWorkerRecord } from "./rows.ts";
 import type { Statement, Statements } from "./statements.ts";
 import type { Texts } from "./texts.ts";
-import { inGroups, type Transitions } from "./transitions.ts";
+import { type Ended, inGroups, type Transitions } from "./transitions.ts";
 
 /** The crash of a running task. Its retry has no backoff. */
 function crashOf(record: TaskRecord, how: string): Crash {
-  const { id, generationId, workerId, startedAt, parentId, retryCount, maxRetries } = record;
+  const { id, generationId, workerId, startedAt, parentId, rootId, retryCount, maxRetries } = record;
   const errorMessage = `worker ${workerId ?? "unknown"} ${how}, while it ran this`;
   const attempt: AttemptRecord = {
     outcome: "crashed",
@@ -32,8 +33,9 @@ function crashOf(record: TaskRecord, how: string): Crash {
     errorCause: null,
   };
   const error = JSON.stringify({ name: crashName, message: errorMessage });
-  const failure = { id, generationId, workerId, startedAt, parentId, error, attempt };
-  const hasRetry = retryCount < maxRetries;
+  const ending = isEnding(record) ? ("goes on" as const) : undefined;
+  const failure = { id, generationId, workerId, startedAt, parentId, rootId, ending, error, attempt };
+  const hasRetry = !ending && retryCount < maxRetries;
   return {
     record,
     outcome: hasRetry ? { ...failure, kind: "retry", delay: 0 } : { ...failure, kind: "failed" },
@@ -200,25 +202,26 @@ export class MaintenanceOperations {
     const tasks = found.map(toTaskRecord);
     const ran = (task: TaskRecord) => !isOfDrain(task.workerId) && !waitsForTurn(task, now);
     const crashes = tasks.filter(ran).map((task) => crashOf(task, how));
-    const wasCharged = yield* this.#endOrRelease(crashes.map(({ outcome }) => outcome));
+    const ends = yield* this.#endOrRelease(crashes.map(({ outcome }) => outcome));
     // The operation may be a repetition, after a transaction that was rolled back.
-    charged.splice(0, charged.length, ...crashes.filter((_, i) => wasCharged[i]));
+    charged.splice(0, charged.length, ...crashes.filter((_, i) => ends[i] === true));
+    const heldUp = ends.filter((end) => end === "held up").length;
     if (charged.length > 0 && this.onCrash) yield* this.onCrash(charged);
     const others = tasks.filter((task) => !ran(task));
     const back = { ...chargedNow, charge: 0, error: null } as const;
     const released = yield* this.#transitions.releaseTasks(others.map((task) => ({ ...task, ...back })));
-    return charged.length + released.filter(Boolean).length;
+    return charged.length + heldUp + released.filter(Boolean).length;
   }
 
-  #endOrRelease(outcomes: readonly Crash["outcome"][]): Program<boolean[]> {
+  #endOrRelease(outcomes: readonly Crash["outcome"][]): Program<Ended[]> {
     const transitions = this.#transitions;
     return inGroups(
       outcomes,
       ({ kind }) => kind,
-      (some, kind) =>
+      (some, kind): Program<Ended[]> =>
         kind === "retry"
           ? transitions.releaseTasks(some.map((outcome) => ({ ...outcome, ...chargedNow })))
-          : transitions.endTasks(some.map((outcome) => ({ ...outcome, kind }))),
+          : transitions.endOrHold(some.map((outcome) => ({ ...outcome, kind }))),
     );
   }
 
@@ -309,7 +312,9 @@ export class MaintenanceOperations {
   *handBack(workerId: string, among?: readonly number[]): Program<number> {
     const held = those(yield* rows(this.#s.heldBy, { workerId }), among).map(toTaskRecord);
     const handedBack = { status: "pending", charge: 0, delay: null, error: null } as const;
-    const released = yield* this.#transitions.releaseTasks(held.map((task) => ({ ...task, ...handedBack })));
+    const released = yield* this.#transitions.releaseTasks(
+      held.map((task) => ({ ...task, ...handedBack, ending: isEnding(task) ? "goes on" : undefined })),
+    );
     return released.filter(Boolean).length;
   }
 

@@ -18,6 +18,7 @@ import { TestingOperations } from "./testing.ts";
 import type { Texts } from "./texts.ts";
 import { TransferOperations } from "./transfer.ts";
 import { Transitions } from "./transitions.ts";
+import { UndoOperations } from "./undo.ts";
 import { WorkflowOperations } from "./workflows.ts";
 
 export interface Operations {
@@ -40,6 +41,7 @@ export interface Operations {
   hooks: OwedHookOperations;
   testing: TestingOperations;
   workflows: WorkflowOperations;
+  undo: UndoOperations;
 }
 
 /** Operations remember how their claims went: each store has its own. */
@@ -52,10 +54,12 @@ export function operationsOf(
   const maintenance = new MaintenanceOperations(texts, transitions);
   const tasks = new TaskOperations(texts, transitions, maintenance);
   const hooks = new OwedHookOperations(texts);
-  const workflows = new WorkflowOperations(texts, transitions, tasks);
+  const undo = new UndoOperations(texts, tasks);
+  const workflows = new WorkflowOperations(texts, transitions, tasks, undo);
   maintenance.onCrash = (crashes) => hooks.owe(crashes);
   maintenance.onRemove = (ids) => workflows.removeOf(ids);
   transitions.onEnd = (ended) => workflows.onEnd(ended);
+  transitions.holdUp = (ending) => undo.holdUp(ending);
   tasks.isFixed = ({ func }) => func === groupFunction;
   tasks.onCancel = (record, error) => workflows.cancelTree(record, error);
   return {
@@ -77,5 +81,6 @@ export function operationsOf(
     hooks,
     testing: new TestingOperations(texts),
     workflows,
+    undo,
   };
 }

@@ -9,7 +9,7 @@ import { exactId, hasNumber } from "./exact-ids.ts";
 import { plainColumns } from "./plain-candidates.ts";
 import { beginningColumns, candidateColumns, countColumns, taskColumns } from "./rows.ts";
 import { claimable, itemColumns, itemOf, type Statement } from "./statements.ts";
-import { isIn } from "./statuses.ts";
+import { isIn, isNotEnding } from "./statuses.ts";
 
 /** The names of the parameters of the i-th probe: its queue and its function. */
 export const probeNames = memoize((i: number) => [`queue${i}`, `func${i}`] as const);
@@ -97,7 +97,7 @@ export function queries(d: Dialect) {
   };
 
   const isPurgeable = ({ func, queueName, includeRunning }: PurgeFilter): SQL =>
-    sql`${matching({ func, queueName })} ${includeRunning ? sql`` : sql`and status <> 'running'`}`;
+    sql`${matching({ func, queueName })} and ${isNotEnding(d)} ${includeRunning ? sql`` : sql`and status <> 'running'`}`;
 
   return {
     /** The condition of a filter. */

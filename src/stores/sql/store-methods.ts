@@ -62,6 +62,7 @@ export function methodsOver(
     hooks,
     testing,
     workflows,
+    undo,
   }: Operations,
 ): StoreMethods {
   const batches = new Batches(async () => {
@@ -89,7 +90,7 @@ export function methodsOver(
     causes: causeMethods(runner, causes),
     hooks: hookMethods(runner, hooks),
     testing: testingMethods(runner, testing, tasks),
-    workflows: workflowMethods(runner, workflows),
+    workflows: workflowMethods(runner, workflows, undo),
   };
 }
 
@@ -224,18 +225,24 @@ export function scheduleWrites(
 export function workflowWrites(
   write: <T>(op: () => Program<T>) => MaybePromise<T>,
   ops: Operations["workflows"],
+  undo: Operations["undo"],
 ): WorkflowWrites {
   return {
     storeStep: (task, step) => write(() => ops.storeStep(task, step)),
+    storeUndo: (task, name, state, error) => write(() => undo.storeUndo(task, name, state, error)),
     emit: (name, payload) => write(() => ops.emit(name, payload)),
     insertGroup: (group) => write(() => ops.insertGroup(group)),
     insertChain: (tasks) => write(() => ops.insertChain(tasks)),
   };
 }
 
-function workflowMethods({ run, write }: Runner, ops: Operations["workflows"]): WorkflowStore {
+function workflowMethods(
+  { run, write }: Runner,
+  ops: Operations["workflows"],
+  undo: Operations["undo"],
+): WorkflowStore {
   return {
-    writes: workflowWrites(write, ops),
+    writes: workflowWrites(write, ops, undo),
     steps: (taskId) => run(() => ops.steps(taskId)),
     waits: (taskIds) => run(() => ops.waits(taskIds)),
     waitingFor: (target, limit) => run(() => ops.waitingFor(target, limit)),
@@ -248,6 +255,12 @@ function workflowMethods({ run, write }: Runner, ops: Operations["workflows"]): 
     pruneEvents: (age, limit) => write(() => ops.pruneEvents(age, limit)),
     children: (taskIds, limit) => run(() => ops.children(taskIds, limit)),
     retryFrom: (taskId, step) => write(() => ops.retryFrom(taskId, step)),
+    hasUndos: (taskId) => run(() => undo.hasUndos(taskId)),
+    undoRuns: (taskId) => run(() => undo.runs(taskId)),
+    undoable: (runs, limit) => run(() => undo.undoable(runs, limit)),
+    takeUndoable: (taskIds, workerId) => write(() => undo.take(taskIds, workerId)),
+    letUndo: (task) => write(() => undo.letUndo(task)),
+    undoAgain: (taskId) => write(() => undo.undoAgain(taskId)),
     groupCounts: (groupId) => run(() => ops.groupCounts(groupId)),
     groupOf: (taskId) => run(() => ops.groupOf(taskId)),
     members: (groupId, after, limit) => run(() => ops.members(groupId, after, limit)),

@@ -1,5 +1,6 @@
 /** The operations on tasks that queues need: insert, read, operate, purge. */
 import { isOfDrain } from "../../base/tasks/drained.ts";
+import { isEnding } from "../../base/values/ending.ts";
 import { DatabaseError, DuplicateTaskError } from "../../errors.ts";
 import type {
   DuplicatePolicy,
@@ -16,7 +17,7 @@ import type {
   TaskVersion,
 } from "../../store.ts";
 import { isFinished, type TaskRecord } from "../../task.ts";
-import type { Dialect, Row } from "./dialect.ts";
+import type { Dialect, Params, Row } from "./dialect.ts";
 import type { MaintenanceOperations } from "./maintenance.ts";
 import {
   changes,
@@ -40,7 +41,7 @@ import {
 } from "./rows.ts";
 import type { Statement, Statements } from "./statements.ts";
 import type { Texts } from "./texts.ts";
-import type { Transitions } from "./transitions.ts";
+import type { Ending, Transitions } from "./transitions.ts";
 
 /** How often an insert is tried whose key is taken and free by turns. */
 const mostInserts = 10;
@@ -91,13 +92,19 @@ const keyParams = ({ uniqueKey, unique }: NewTask) => ({
 });
 
 /** Of the attempt that a cancel interrupts. */
-export const cancelledAttempt = {
+const cancelledAttempt = {
   outcome: "cancelled",
   errorName: null,
   errorMessage: null,
   errorStack: null,
   errorCause: null,
 } as const;
+
+/** The end of a task that a program cancels. Its worker hears of it later. */
+export function cancelled(task: TaskRecord, error: string): Ending {
+  const stillRuns = task.status === "running";
+  return { ...task, kind: "cancelled", error, stillRuns, attempt: stillRuns ? cancelledAttempt : undefined };
+}
 
 /** `last`: the last id that was examined; undefined: there are no more. */
 interface Purgeable {
@@ -301,8 +308,8 @@ export class TaskOperations {
     return this.operate(id, function* (task) {
       const isRefused = task.status === "failed" && isOfDrain(task.workerId);
       if (isFinished(task.status) && !(isRefused && (yield* stopsGroup()))) return "as it is";
-      const attempt = task.status === "running" ? cancelledAttempt : undefined;
-      const [ended] = yield* transitions.endTasks([{ ...task, kind: "cancelled", error, attempt }]);
+      if (isEnding(task)) return "as it is";
+      const [ended] = yield* transitions.endTasks([cancelled(task, error)]);
       if (ended && onCancel && task.rootId !== null) yield* onCancel(task, error);
       return ended ? "changed" : "moved";
     });
@@ -315,16 +322,33 @@ export class TaskOperations {
 
   /** `expected`: the generation that the task must still have. */
   retry(id: number, expected?: number): Program<Operated> {
-    const [s, rivalOf, bringBack] = [this.#s, () => this.#rivalOf(id), this.#bringBack];
     const { isFixed } = this;
+    return this.again(id, this.#s.reset, (task) => {
+      const { status, generationId } = task;
+      if (isFixed?.(task) || isEnding(task)) return undefined;
+      if (status === "running" || status === "pending" || status === "waiting") return undefined;
+      return expected === undefined || expected === generationId ? {} : undefined;
+    });
+  }
+
+  /**
+   * Makes a task unfinished by a state change.
+   * @param paramsOf the parameters of the change; undefined: the task stays as it is
+   * @throws DuplicateTaskError when another task holds the unique key that it would hold again
+   */
+  again(
+    id: number,
+    change: Statement,
+    paramsOf: (task: TaskRecord) => Params | undefined,
+  ): Program<Operated> {
+    const [rivalOf, bringBack] = [() => this.#rivalOf(id), this.#bringBack];
     return this.operate(id, function* (task) {
       const { status, generationId, uniqueKey } = task;
-      if (isFixed?.(task)) return "as it is";
-      if (status === "running" || status === "pending" || status === "waiting") return "as it is";
-      if (expected !== undefined && expected !== generationId) return "as it is";
+      const params = paramsOf(task);
+      if (!params) return "as it is";
       const rival = isFinished(status) && uniqueKey !== null ? yield* rivalOf() : undefined;
       if (rival !== undefined) throw new DuplicateTaskError(uniqueKey as string, rival);
-      if ((yield* count(s.reset, { id, generationId })) > 0) return "changed";
+      if ((yield* count(change, { ...params, id, generationId })) > 0) return "changed";
       if (bringBack && isFinished(status)) yield* count(bringBack, { id });
       return "moved";
     });

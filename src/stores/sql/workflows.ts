@@ -1,5 +1,6 @@
 /** The operations of workflows, each written once for all databases. `WorkflowStore` in its contract says what they promise. */
 import { sql } from "drizzle-orm/sql/sql";
+import { isEnding } from "../../base/values/ending.ts";
 import {
   type EndedChild,
   groupFunction,
@@ -20,9 +21,10 @@ import { changes, count, insertedIds, type Program, rewindCursors, rows } from "
 import { intOrNull, taskColumns, textOrNull, toTaskRecord } from "./rows.ts";
 import { before, itemColumns, itemOf, type Statement, stateChange, still } from "./statements.ts";
 import { isUnfinished as unfinished } from "./statuses.ts";
-import { cancelledAttempt, type TaskOperations } from "./tasks.ts";
+import { cancelled, type TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
 import type { Ending, Transitions } from "./transitions.ts";
+import type { UndoOperations } from "./undo.ts";
 
 const stepColumns = columnsOf("dbq_steps");
 const step = positionsIn(stepColumns);
@@ -33,6 +35,8 @@ const toStoredStep = (row: Row): StoredStep => ({
   value: textOrNull(row[step.value]),
   error: textOrNull(row[step.error]),
   childId: intOrNull(row[step.child_id]),
+  undo: textOrNull(row[step.undo_state]) as StoredStep["undo"],
+  undoError: textOrNull(row[step.undo_error]),
   startedAt: intOrNull(row[step.started_at]),
   endedAt: Number(row[step.ended_at]),
 });
@@ -79,9 +83,9 @@ function stepStatements(d: Dialect) {
 
     insertStep: (p, many) => {
       const row = sql`${d.integer(p.taskId)}, ${p.name}, ${d.integer(p.seq)}, ${d.json(p.value)}, ${d.json(p.error)},
-        ${d.integer(p.generationId)}, ${d.time(d.integer(p.startedAt))}, ${d.now(p)}, ${d.integer(p.childId)}`;
+        ${d.integer(p.generationId)}, ${d.time(d.integer(p.startedAt))}, ${d.now(p)}, ${d.integer(p.childId)}, ${p.undoState}`;
       return sql`
-      insert into dbq_steps (task_id, name, seq, value, error, generation_id, started_at, ended_at, child_id)
+      insert into dbq_steps (task_id, name, seq, value, error, generation_id, started_at, ended_at, child_id, undo_state)
         ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
     },
 
@@ -113,11 +117,11 @@ function waitStatements(d: Dialect) {
   return {
     waits: (p) => sql`
       select ${all(p)} from ${d.objects(p.tasks, pair.slice(0, 1))} ${d.joinEach} dbq_waits
-      where task_id = ${d.only(itemOf("taskId"))} order by task_id, id`,
+      where task_id = ${d.only(itemOf("taskId"))} and kind <> 'undo' order by task_id, id`,
 
     waitingFor: (p) => sql`
       select distinct task_id from dbq_waits ${d.joinEach} ${d.tasks}
-      where ${d.same("target", p.target)} and dbq_tasks.id = task_id and ${sql.raw(unfinished)} order by task_id ${d.atMost(p.limit)}`,
+      where ${d.same("target", p.target)} and kind <> 'undo' and dbq_tasks.id = task_id and ${sql.raw(unfinished)} order by task_id ${d.atMost(p.limit)}`,
 
     waitsAfter: (p) =>
       sql`select ${all(p)} from dbq_waits where id > ${p.after} order by id ${d.atMost(p.limit)}`,
@@ -136,7 +140,7 @@ function waitStatements(d: Dialect) {
       where dbq_waits.id > ${p.after} and dbq_waits.id <= ${p.last} and kind = 'event' and dbq_events.name = target and emitted_at is not null`,
 
     dueWaits: (p) => sql`
-      select ${all(p)} from dbq_waits where deadline is not null and deadline <= ${d.now(p)} order by deadline ${d.atMost(p.limit)} ${d.skipLocked}`,
+      select ${all(p)} from dbq_waits where deadline is not null and deadline <= ${d.now(p)} and kind <> 'undo' order by deadline ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     insertWait: (p, many) => {
       const row = sql`${d.integer(p.taskId)}, ${p.name}, ${p.kind}, ${p.target},
@@ -264,11 +268,13 @@ export class WorkflowOperations {
   readonly #s: ReturnType<typeof statementsOf>;
   readonly #transitions: Transitions;
   readonly #tasks: TaskOperations;
+  readonly #undo: UndoOperations;
 
-  constructor({ dialect }: Texts, transitions: Transitions, tasks: TaskOperations) {
+  constructor({ dialect }: Texts, transitions: Transitions, tasks: TaskOperations, undo: UndoOperations) {
     this.#s = statementsOf(dialect);
     this.#transitions = transitions;
     this.#tasks = tasks;
+    this.#undo = undo;
   }
 
   // ---- steps ---------------------------------------------------------------------------------
@@ -288,9 +294,10 @@ export class WorkflowOperations {
     children: readonly NewChild[],
     again = false,
   ): Program<Inserted[] | undefined> {
-    const rootId = yield* this.#lock(task);
+    const rootId = (yield* this.#lock(task)) ?? (yield* this.#lockStopping(task, children));
     if (rootId === undefined) return undefined;
-    const known = new Map(again ? (yield* this.steps(task.id)).map((one) => [one.name, one]) : []);
+    const there = again ? yield* this.steps(task.id) : [];
+    const known = new Map(there.filter(({ undo }) => undo !== "done").map((one) => [one.name, one]));
     const newChildren = children.filter(({ name }) => !known.has(name));
     const ids = new Map(
       [...known.values()].map(({ name, childId }) => [name, { id: childId ?? 0, duplicate: false }]),
@@ -302,14 +309,24 @@ export class WorkflowOperations {
     for (const [i, { name }] of newChildren.entries()) ids.set(name, inserted[i] as Inserted);
     const { id: taskId, generationId } = task;
     const starts = newChildren.map(({ name, seq }) => ({
-      ...{ name, seq, value: null, error: null, startedAt: null, childId: ids.get(name)?.id },
+      ...{ name, seq, value: null, error: null, startedAt: null, undoState: null },
+      childId: ids.get(name)?.id,
     }));
-    const results = steps.filter(({ name }) => !known.has(name)).map((one) => ({ ...one, childId: null }));
+    const results = steps
+      .filter(({ name }) => !known.has(name))
+      .map((one) => ({ ...one, childId: null, undoState: one.undoes ? "wanted" : null }));
+    for (const { name, again } of results)
+      if (again) yield* count(this.#s.deleteStep, { taskId: task.id, name }, false);
     yield* insertAll(
       this.#s.insertStep,
       [...starts, ...results].map((one) => ({ taskId, generationId, ...one })),
     );
     return children.map(({ name }) => ids.get(name) as Inserted);
+  }
+
+  /** The first ancestor of a task whose end was decided while this attempt ran: a step that it has begun is stored, and undone. */
+  *#lockStopping(task: TaskVersion, children: readonly NewChild[]): Program<number | undefined> {
+    return children.length === 0 && (yield* this.#undo.isStopping(task)) ? task.id : undefined;
   }
 
   *forget(task: TaskVersion, names: readonly string[]): Program<void> {
@@ -583,12 +600,7 @@ export class WorkflowOperations {
   *#cancel(tasks: readonly TaskRecord[], error: string): Program<void> {
     if (tasks.length === 0) return;
     yield* this.#transitions.endTasks(
-      tasks.map((task) => ({
-        ...task,
-        kind: "cancelled" as const,
-        error,
-        attempt: task.status === "running" ? cancelledAttempt : undefined,
-      })),
+      tasks.filter((task) => !isEnding(task)).map((task) => cancelled(task, error)),
     );
   }
 

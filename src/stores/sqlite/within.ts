@@ -108,6 +108,6 @@ export function inTransaction(ops: Operations, tx: unknown, clock: Clock): FullT
     insert: (tasks, onDuplicate) => write(() => ops.tasks.insert(tasks, onDuplicate)),
     settle: (outcome) => write(() => ops.cycle.settleOne(outcome)),
     schedules: scheduleWrites(write, ops.schedules),
-    workflows: workflowWrites(write, ops.workflows),
+    workflows: workflowWrites(write, ops.workflows, ops.undo),
   };
 }

@@ -13,34 +13,12 @@ import {
   CancelTask,
   currentTask,
   type Queue,
-  type Task,
   type TaskFunction,
-  task,
   type WorkerOptions,
 } from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
-
-/** Less than a test may take. */
-const patience = { timeout: 20_000 };
-
-/** A retry without a pause. */
-const atOnce = { backoff: () => 0 };
-
-// biome-ignore lint/suspicious/noExplicitAny: any function
-type Any = (...args: any[]) => unknown;
-
-/** A task of a name of its own. */
-const named = <F extends Any>(fn: F, options = {}) =>
-  task(uniqueName("flow"), fn as never, options) as unknown as TaskFunction<Parameters<F>, ReturnType<F>>;
-
-async function end(queue: Queue, id: number): Promise<Task> {
-  return await queue.awaitTaskCompletion(id, patience);
-}
-
-async function until(isTrue: () => Promise<boolean>): Promise<void> {
-  while (!(await isTrue())) await new Promise((resolve) => setTimeout(resolve, 5));
-}
+import { atOnce, end, named, patience, until } from "./support.ts";
 
 export function workflowCases(database: string, place: () => Promise<string>): void {
   const places = new WeakMap<Queue, string>();

@@ -7,6 +7,7 @@ import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { temporaryQueue } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
 import { workflowCases } from "./cases.ts";
+import { undoCases } from "./undo-cases.ts";
 
 const removedAfterTest = (make: () => Promise<{ url: string; drop(): Promise<void> }>) => async () => {
   const { url, drop } = await make();
@@ -16,10 +17,12 @@ const removedAfterTest = (make: () => Promise<{ url: string; drop(): Promise<voi
 
 describe.skipIf(isMissing(await postgresServer()))("on a server", () => {
   workflowCases("Postgres", removedAfterTest(newSchema));
+  undoCases("Postgres", removedAfterTest(newSchema));
 });
 
 describe.skipIf(isMissing(await mysqlServer()))("on a server", () => {
   workflowCases("MySQL or MariaDB", removedAfterTest(newDatabase));
+  undoCases("MySQL or MariaDB", removedAfterTest(newDatabase));
 });
 
 const steps: string[] = [];

@@ -1,0 +1,176 @@
+/**
+ * An attempt that undoes the stored steps of a task which is to fail or to be cancelled. The function runs once more: its stored
+ * steps return at once, so that it comes to each and gives its undo; whatever is not stored never settles. Then the undos run, the
+ * last stored step first, and the task ends.
+ */
+import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
+import { clearTimeout, setTimeout } from "../../base/runtime/timers.ts";
+import type { TaskDefinition } from "../../base/tasks/registry.ts";
+import { endingIn, withEnding, withoutEnding } from "../../base/values/ending.ts";
+import { describeThrown } from "../../base/values/thrown.ts";
+import { internalsOf } from "../../queue/internals.ts";
+import type { MaybePromise } from "../../store.ts";
+import { isFinished, type TaskError, type TaskUndo } from "../../task.ts";
+import { DecidedEnd } from "../../worker/decided-end.ts";
+import { runningAttempt } from "../../worker/task-context.ts";
+import type { StoredStep, Wait } from "./contract.ts";
+import { never, type StepUndo, settleChild, valueIn, WorkflowRun } from "./run.ts";
+import { asStep, refuseAsync } from "./steps.ts";
+import { tried } from "./tries.ts";
+
+/** Milliseconds in which the function comes to no stored step: then it is taken to come to no more. */
+const longestQuiet = 1_000;
+/** Attempts to undo that may be cut off. A function that kills its process would do so for ever. */
+const mostRuns = 10;
+
+/** The definition of a task whose end is held up: its function undoes the steps. */
+export function undoing(definition: TaskDefinition): TaskDefinition {
+  const { fn } = definition;
+  return {
+    ...definition,
+    runIn: "main",
+    checks: undefined,
+    beforeRun: undefined,
+    fn: async (...args) => {
+      const run = runningAttempt()?.part?.((port) => new UndoRun(port));
+      throw await (run as UndoRun).undo(() => fn?.(...args));
+    },
+  };
+}
+
+class UndoRun extends WorkflowRun {
+  readonly #undos = new Map<string, StepUndo>();
+  #isMeeting = true;
+  #heard: () => void = () => undefined;
+  /** Whether the function has come to all steps that are to be undone. */
+  #metAll: () => void = () => undefined;
+  #left = new Set<string>();
+
+  /** @returns how the task ends */
+  async undo(call: () => unknown): Promise<DecidedEnd> {
+    await this.load();
+    const wanted = [...this.steps.values()].filter(({ undo }) => undo === "wanted").reverse();
+    const runs = await this.workflows.undoRuns(this.port.record.id);
+    this.#left = new Set(wanted.map(({ name }) => name));
+    if (wanted.length > 0 && runs <= mostRuns) await this.#meet(call);
+    this.#isMeeting = false;
+    for (const step of wanted) await this.#undoStep(step);
+    return await this.#end();
+  }
+
+  // ---- the function comes to its steps -------------------------------------------------------
+
+  #meet(call: () => unknown): Promise<void> {
+    return new Promise((resolve) => {
+      let timer = setTimeout(resolve, longestQuiet);
+      this.#heard = () => {
+        clearTimeout(timer);
+        timer = setTimeout(resolve, longestQuiet);
+      };
+      this.#metAll = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      const settled = Promise.resolve().then(call);
+      settled.then(this.#metAll, this.#metAll);
+    });
+  }
+
+  override async stored(name: string): ReturnType<WorkflowRun["stored"]> {
+    await this.load();
+    if (!this.#isMeeting) return await never();
+    if (this.steps.has(name)) this.#heard();
+    return await super.stored(name);
+  }
+
+  override met(name: string, undo: StepUndo): void {
+    this.#undos.set(name, undo);
+    this.#left.delete(name);
+    if (this.#left.size === 0) this.#metAll();
+  }
+
+  override begin(): Promise<never> {
+    return never();
+  }
+
+  /** A child that has ended counts as stored. */
+  override waitFor({ kind, target }: Wait, settle: Parameters<WorkflowRun["waitFor"]>[1]): void {
+    if (kind !== "child") return;
+    const look = async () => {
+      const [task] = await internalsOf(this.port.queue).store.get([Number(target)]);
+      if (task && isFinished(task.status) && this.#isMeeting) settleChild(settle, task);
+    };
+    look().catch(() => undefined);
+  }
+
+  override ending(): undefined {
+    return undefined;
+  }
+
+  // ---- the steps are undone ------------------------------------------------------------------
+
+  async #undoStep(step: StoredStep): Promise<void> {
+    const undo = this.#undos.get(step.name);
+    if (!undo) return await this.#mark(step, "unknown", null);
+    const key = `${step.name}~${step.seq}`;
+    const call = () => (undo.inTransaction ? this.#within(step, undo) : undo.undo(valueIn(step)));
+    try {
+      await tried(asStep(this, `undo ${key}`, call), undo, this.port.signal);
+    } catch (error) {
+      this.port.signal.throwIfAborted();
+      return await this.#mark(step, "failed", JSON.stringify(describeThrown(error)));
+    }
+    if (!undo.inTransaction) await this.#mark(step, "done", null);
+  }
+
+  /** What the undo writes and its mark are one transaction. */
+  async #within(step: StoredStep, { undo }: StepUndo): Promise<void> {
+    const { queue, record } = this.port;
+    const { store } = internalsOf(queue);
+    if (store.synchronous) refuseAsync(undo, `the undo of step.within "${step.name}"`);
+    const undone = queue.transaction((tx) =>
+      mapMaybe(undo(tx, valueIn(step)) as MaybePromise<unknown>, () =>
+        mapMaybe(store.within(tx).workflows.storeUndo(record, step.name, "done", null), (accepted) => {
+          if (!accepted) throw new MovedOn();
+        }),
+      ),
+    );
+    await undone.catch((error: unknown) => {
+      if (error instanceof MovedOn) return this.#leave();
+      throw error;
+    });
+  }
+
+  async #mark(step: StoredStep, state: "done" | "failed" | "unknown", error: string | null): Promise<void> {
+    const { record } = this.port;
+    if (!(await this.workflows.writes.storeUndo(record, step.name, state, error))) await this.#leave();
+  }
+
+  /** Another worker has the task. */
+  #leave(): Promise<never> {
+    this.end();
+    return never();
+  }
+
+  // ---- the end -------------------------------------------------------------------------------
+
+  async #end(): Promise<DecidedEnd> {
+    const { id, error } = this.port.record;
+    const steps = (await this.workflows.steps(id)).filter(({ undo }) => undo !== null).reverse();
+    const undo = steps.map(toTaskUndo);
+    const ending = endingIn(error) ?? "failed";
+    const plain = withoutEnding(error ?? "{}");
+    if (undo.every(({ status }) => status === "done")) return new DecidedEnd(ending, plain);
+    return new DecidedEnd("failed", withEnding(JSON.stringify({ ...JSON.parse(plain), undo }), ending));
+  }
+}
+
+/** Rolls back the transaction of an undo whose task has moved on. */
+class MovedOn extends Error {}
+
+function toTaskUndo({ name, undo, undoError }: StoredStep): TaskUndo {
+  const status = undo as TaskUndo["status"];
+  if (undoError === null) return { step: name, status };
+  const { stack: _, ...error } = JSON.parse(undoError) as TaskError;
+  return { step: name, status, error };
+}
