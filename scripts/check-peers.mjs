@@ -1,6 +1,6 @@
 /**
- * Checks the other queues' code on the pages "Coming from …": it compiles against their real packages. They are the
- * benchmarks', which are installed if needed.
+ * Checks the other queues' code on the pages "Coming from …": it compiles against their real packages. They are among the
+ * packages of bench/, which are installed if needed; no benchmark uses those of DBOS and Temporal.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -49,6 +49,8 @@ export const sections: readonly Section[] = [
     title: "Coming from",
     pages: [
       "docs/coming-from-bullmq.md",
+      "docs/coming-from-dbos.md",
+      "docs/coming-from-temporal.md",
       "docs/coming-from-pg-boss.md",
       "docs/coming-from-graphile-worker.md",
       "docs/coming-from-plainjob.md",
@@ -69,6 +71,8 @@ export const sections: readonly Section[] = [
 export const titles: Readonly<Record<string, string>> = {
   "README.md": "Overview",
   "docs/coming-from-bullmq.md": "BullMQ",
+  "docs/coming-from-dbos.md": "DBOS",
+  "docs/coming-from-temporal.md": "Temporal",
   "docs/coming-from-pg-boss.md": "pg-boss",
   "docs/coming-from-graphile-worker.md": "Graphile Worker",
   "docs/coming-from-plainjob.md": "plainjob",

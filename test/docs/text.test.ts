@@ -123,6 +123,7 @@ const capabilities = [
   ["a dashboard", /dashboard/i, "docs/dashboard.md"],
   ["functions in processes", /sandbox/i, "docs/executors.md"],
   ["schedules", /\bcron\b|schedule/i, "docs/schedules.md"],
+  ["flows", /\*\*Flows\*\*|jobs that wait for/i, "docs/workflows.md"],
   ["unique keys", /debounc|throttl|unique/i, "docs/uniqueness.md"],
 ] as const;
 
