@@ -237,6 +237,7 @@ function workflowMethods({ run, write }: Runner, ops: Operations["workflows"]): 
   return {
     writes: workflowWrites(write, ops),
     steps: (taskId) => run(() => ops.steps(taskId)),
+    lastActive: (steps) => run(() => ops.lastActive(steps)),
     waits: (taskIds) => run(() => ops.waits(taskIds)),
     waitingFor: (target, limit) => run(() => ops.waitingFor(target, limit)),
     write: (task, steps, children) => write((tries) => ops.write(task, steps, children, tries > 0)),

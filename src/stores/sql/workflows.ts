@@ -74,6 +74,8 @@ function stepStatements(d: Dialect) {
 
     steps: (p) => sql`select ${all} from dbq_steps where task_id = ${p.taskId} order by seq, id`,
 
+    newestSteps: (p) => sql`select task_id from dbq_steps order by id desc ${d.atMost(p.limit)}`,
+
     stepNamed: (p) => sql`
       select ${all} from dbq_steps where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
 
@@ -351,6 +353,10 @@ export class WorkflowOperations {
   *removeOf(ids: string): Program<void> {
     yield* count(this.#s.deleteStepsOf, { ids }, false);
     yield* count(this.#s.deleteWaitsOf, { ids }, false);
+  }
+
+  *lastActive(steps: number): Program<number[]> {
+    return [...new Set((yield* rows(this.#s.newestSteps, { limit: steps })).map(([id]) => Number(id)))];
   }
 
   // ---- waits ---------------------------------------------------------------------------------
