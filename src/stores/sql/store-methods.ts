@@ -239,6 +239,8 @@ function workflowMethods({ run, write }: Runner, ops: Operations["workflows"]): 
     steps: (taskId) => run(() => ops.steps(taskId)),
     lastActive: (steps) => run(() => ops.lastActive(steps)),
     waits: (taskIds) => run(() => ops.waits(taskIds)),
+    firstWaits: (taskIds, limit) => run(() => ops.firstWaits(taskIds, limit)),
+    lastWaiting: (waits) => run(() => ops.lastWaiting(waits)),
     waitingFor: (target, limit) => run(() => ops.waitingFor(target, limit)),
     write: (task, steps, children) => write((tries) => ops.write(task, steps, children, tries > 0)),
     forget: (task, names) => write(() => ops.forget(task, names)),

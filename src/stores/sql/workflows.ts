@@ -59,6 +59,9 @@ const toWait = (row: Row): WaitRow => ({
   left: row[leftAt] === null ? undefined : Number(row[leftAt]),
 });
 
+/** The ids in the first column. */
+const onceEach = (found: readonly Row[]): number[] => [...new Set(found.map(([id]) => Number(id)))];
+
 const json = (ids: readonly number[]): string => JSON.stringify(ids);
 
 function stepStatements(d: Dialect) {
@@ -116,6 +119,11 @@ function waitStatements(d: Dialect) {
     waits: (p) => sql`
       select ${all(p)} from ${d.objects(p.tasks, pair.slice(0, 1))} ${d.joinEach} dbq_waits
       where task_id = ${d.only(itemOf("taskId"))} order by task_id, id`,
+
+    firstWaits: (p) =>
+      sql`select ${all(p)} from dbq_waits where task_id = ${p.taskId} order by name ${d.atMost(p.limit)}`,
+
+    newestWaits: (p) => sql`select task_id from dbq_waits order by task_id desc ${d.atMost(p.limit)}`,
 
     waitingFor: (p) => sql`
       select distinct task_id from dbq_waits ${d.joinEach} ${d.tasks}
@@ -356,7 +364,7 @@ export class WorkflowOperations {
   }
 
   *lastActive(steps: number): Program<number[]> {
-    return [...new Set((yield* rows(this.#s.newestSteps, { limit: steps })).map(([id]) => Number(id)))];
+    return onceEach(yield* rows(this.#s.newestSteps, { limit: steps }));
   }
 
   // ---- waits ---------------------------------------------------------------------------------
@@ -365,6 +373,17 @@ export class WorkflowOperations {
     if (taskIds.length === 0) return [];
     const tasks = JSON.stringify(taskIds.map((taskId) => ({ taskId })));
     return (yield* rows(this.#s.waits, { tasks })).map(toWait);
+  }
+
+  *firstWaits(taskIds: readonly number[], limit: number): Program<WaitRow[]> {
+    const found: WaitRow[] = [];
+    for (const taskId of taskIds)
+      found.push(...(yield* rows(this.#s.firstWaits, { taskId, limit })).map(toWait));
+    return found;
+  }
+
+  *lastWaiting(waits: number): Program<number[]> {
+    return onceEach(yield* rows(this.#s.newestWaits, { limit: waits }));
   }
 
   *waitingFor(target: string, limit: number): Program<number[]> {
