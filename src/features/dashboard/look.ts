@@ -26,10 +26,10 @@ import type { FullStore } from "../store.ts";
 /** Characters of a column of `dbq_audit`. */
 const longestNoted = 255;
 
-/** Where the list of workflows looks: at so many steps, and at so many tasks that wait. */
-const [mostSteps, mostWaiting] = [500, 200];
-/** Milliseconds in which the tasks that wait are looked for, where an index does not hold them. */
-const waitingBudget = 40;
+/** The list of workflows looks at so many steps, at so many waits, and at so many tasks that have these waits. */
+const [mostSteps, mostWaits, mostWaiting] = [500, 10_000, 200];
+/** Waits of a task that are listed. */
+const waitsOfEach = 10;
 
 /** A wait as it is stored, whose deadline is in milliseconds since 1970. */
 type StoredWait = Omit<RunWait, "deadline"> & { deadline: number | null };
@@ -39,9 +39,6 @@ const toRunWait = ({ kind, target, deadline }: StoredWait): RunWait => ({
   target,
   deadline: deadline === null ? null : new Date(deadline),
 });
-
-/** Whether its id is a number that JavaScript has. */
-const isExact = ({ id }: ListedTask): boolean => typeof id === "number";
 
 /** A text as such a column can hold it. */
 const fitting = (text: string): string => [...storable(text)].slice(0, longestNoted).join("");
@@ -110,21 +107,22 @@ export class Look {
   readonly outcomes = async (since: Date): Promise<FunctionCount[]> =>
     await this.#reads.stats.counts(since.getTime());
 
+  /** The newest tasks that wait, newest first. @throws DatabaseError */
+  async waiting(): Promise<ListedTask[]> {
+    const ids = await this.#reads.workflows.lastWaiting(mostWaits);
+    const found = await this.#beginnings(ids.slice(0, mostWaiting));
+    return found.filter(({ status }) => status === "waiting");
+  }
+
   /**
-   * The tasks at the roots of the workflows that stored a step last, and of those that wait, newest first. Looks at `mostSteps` steps
-   * and at `mostWaiting` tasks that wait. @throws DatabaseError
+   * The tasks at the roots of the workflows that stored a step last, and of these that wait, newest first.
+   * @throws DatabaseError
    */
-  async lastWorkflows(limit: number): Promise<ListedTask[]> {
-    const waiting = await this.waiting(mostWaiting);
+  async lastWorkflows(waiting: readonly ListedTask[], limit: number): Promise<ListedTask[]> {
     const active = await this.#beginnings(await this.#reads.workflows.lastActive(mostSteps));
     const roots = [...active, ...waiting].map(({ id, rootId }) => rootId ?? id);
     const found = await this.#beginnings([...new Set(roots)].slice(0, limit));
     return found.sort((a, b) => b.id - a.id);
-  }
-
-  /** The newest tasks that wait. @throws DatabaseError */
-  async waiting(limit: number): Promise<ListedTask[]> {
-    return (await this.find({ status: "waiting" }, { limit, budget: waitingBudget })).tasks.filter(isExact);
   }
 
   /** The tasks that wait for this event, oldest first. @throws DatabaseError */
@@ -133,9 +131,10 @@ export class Look {
     return found.sort((a, b) => a.id - b.id);
   }
 
-  /** What each of these tasks waits for. @throws DatabaseError */
+  /** What each of these tasks waits for, `waitsOfEach` at most. @throws DatabaseError */
   async waitsOf(tasks: readonly Pick<Task, "id">[]): Promise<Map<number, RunWait[]>> {
-    const waits = await this.#reads.workflows.waits(tasks.map(({ id }) => id));
+    const ids = tasks.map(({ id }) => id);
+    const waits = await this.#reads.workflows.firstWaits(ids, waitsOfEach);
     const byTask = groupBy(waits, ({ taskId }) => taskId);
     return new Map([...byTask].map(([id, all]) => [id, all.map(toRunWait)]));
   }

@@ -91,6 +91,18 @@ test("the list shows the workflow, and what waits for which event until when", a
   expect((await desk.api(`/api/workflows?event=${"x".repeat(256)}`)).status).toBe(400);
 });
 
+test("a group that waits for many members is listed once, with some of them", async () => {
+  const desk = await openDesk();
+  const members = Array.from({ length: 30 }, (_, n) => [label, `part ${n}`] as const);
+  const group = await desk.queue.enqueueGroup(members);
+  const { workflows, waiting } = (await desk.api("/api/workflows")).body as unknown as WorkflowsData;
+  expect(workflows.map((one) => one.id)).toEqual([group.id]);
+  expect(waiting).toMatchObject([{ task: { id: group.id, func: "dbq.group" }, waits: { length: 10 } }]);
+  expect(textOf(await pageOf(desk, "/workflows"), "waiting")).toMatch(
+    /waits for the tasks \d+, \d+, \d+, \d+, \d+ and others/,
+  );
+});
+
 test("a workflow that has ended stays in the list, under the task at its root", async () => {
   const { desk, id } = await waitingOrder();
   await desk.queue.emitEvent("approved:a-7");

@@ -2,7 +2,7 @@
 import type { FC } from "hono/jsx";
 import { printable } from "../../../base/text/escapes.ts";
 import type { RunWait } from "../../../queue/workflows.ts";
-import { grouped, href, Time } from "./ui.tsx";
+import { href, Time } from "./ui.tsx";
 
 /** Tasks, events and times that are named. */
 const mostNamed = 5;
@@ -25,7 +25,7 @@ export const Waits: FC<{ of: readonly RunWait[]; base: string; link: "/tasks" | 
           <Awaited wait={wait} base={base} />
         </li>
       ))}
-      {others.length > mostNamed ? <li>{`and ${grouped(others.length - mostNamed)} others`}</li> : ""}
+      {others.length > mostNamed ? <li>and others</li> : ""}
       {children.length === 0 ? (
         ""
       ) : (
@@ -37,7 +37,7 @@ export const Waits: FC<{ of: readonly RunWait[]; base: string; link: "/tasks" | 
               <a href={href(base, `${link}/${target}`)}>{target}</a>
             </>
           ))}
-          {children.length > mostNamed ? ` and ${grouped(children.length - mostNamed)} more` : ""}
+          {children.length > mostNamed ? " and others" : ""}
         </li>
       )}
     </ul>

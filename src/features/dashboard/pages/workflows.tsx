@@ -31,8 +31,8 @@ export interface WorkflowsData {
 /** @throws BadQuery */
 async function load({ look, query, visible }: PageContext): Promise<WorkflowsData> {
   const event = eventOf(query);
-  const workflows = event === null ? await look.lastWorkflows(most) : [];
-  const tasks = event === null ? await look.waiting(most + 1) : await look.waitingFor(event, most + 1);
+  const tasks = event === null ? await look.waiting() : await look.waitingFor(event, most + 1);
+  const workflows = event === null ? await look.lastWorkflows(tasks, most) : [];
   const listed = tasks.slice(0, most);
   const waits = await look.waitsOf(listed);
   return {
@@ -128,7 +128,7 @@ const WaitingTasks: FC<{ data: WorkflowsData; context: PageContext }> = ({ data,
           ))}
         </Table>
       )}
-      {moreWaiting ? (
+      {waiting.length > 0 && event === null ? (
         <footer class="under">
           <p>
             <a href={href(base, "/tasks", { status: "waiting" })}>All tasks that wait</a>
@@ -137,6 +137,7 @@ const WaitingTasks: FC<{ data: WorkflowsData; context: PageContext }> = ({ data,
       ) : (
         ""
       )}
+      {moreWaiting && event !== null ? <p class="hint">{`These are the first ${most}.`}</p> : ""}
     </Panel>
   );
 };
