@@ -2,7 +2,7 @@
  * Takes pictures of the dashboard in chromium.
  *
  * `npm run screenshots` makes the pictures of docs/dashboard.md anew. `npm run screenshots -- FOLDER [scene]` takes every page:
- * scenes are empty, ordinary, hostile and toomuch; each in both themes, wide and narrow.
+ * scenes are empty, ordinary, workflows, hostile and toomuch; each in both themes, wide and narrow.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -13,6 +13,7 @@ import type { Browser, BrowserContextOptions } from "playwright-core";
 import { dashboard, toNodeHandler } from "../src/features/dashboard/index.ts";
 import { openQueue, type Queue } from "../src/index.ts";
 import { hostile, ordinary, tooMuch } from "../test/features/dashboard/scenes.ts";
+import { flows } from "../test/features/dashboard/workflow-scene.ts";
 import { startChromium } from "../test/support/chromium.ts";
 
 const [folder, only] = process.argv.slice(2);
@@ -29,6 +30,15 @@ const scenes: Record<string, (queue: Queue, file: string) => Promise<Record<stri
       week: "/?range=7d",
     };
   },
+  workflows: async (_, file) => {
+    const { order, wide, hostile: evil } = flows(file);
+    return {
+      run: `/workflows/${order}`,
+      cut: `/workflows/${wide}?limit=20`,
+      evil: `/workflows/${evil}`,
+      event: "/workflows?event=approved:a-9",
+    };
+  },
   hostile: async (queue, file) => ({ failed: `/tasks/${await hostile(queue, file)}` }),
   toomuch: async (queue, file) => {
     await tooMuch(queue, file);
@@ -39,17 +49,19 @@ const scenes: Record<string, (queue: Queue, file: string) => Promise<Record<stri
 const pages = {
   overview: "/",
   tasks: "/tasks",
+  workflows: "/workflows",
   queues: "/queues",
   schedules: "/schedules",
   workers: "/workers",
   functions: "/functions",
 };
 
-/** The pictures of the docs: each of a page of the ordinary scene. */
-const pictures: Record<string, { page: string; options: BrowserContextOptions }> = {
+/** The pictures of the docs: each of a page of the ordinary scene, if it names no other one. */
+const pictures: Record<string, { scene?: string; page: string; options: BrowserContextOptions }> = {
   "dashboard-overview": { page: "overview", options: wide("light", 860) },
   "dashboard-tasks": { page: "tasks", options: wide("light", 640) },
   "dashboard-task": { page: "failed", options: wide("dark", 900) },
+  "dashboard-workflow": { scene: "workflows", page: "run", options: wide("light", 860) },
   "dashboard-queues": { page: "queues", options: wide("light", 640) },
   "dashboard-phone": {
     page: "overview",
@@ -61,8 +73,14 @@ function wide(colorScheme: "light" | "dark", height: number): BrowserContextOpti
   return { viewport: { width: 1_200, height }, colorScheme };
 }
 
-async function takePictures(browser: Browser, url: string, paths: Record<string, string>): Promise<void> {
-  for (const [name, { page: shown, options }] of Object.entries(pictures)) {
+async function takePictures(
+  browser: Browser,
+  of: string,
+  url: string,
+  paths: Record<string, string>,
+): Promise<void> {
+  for (const [name, { scene = "ordinary", page: shown, options }] of Object.entries(pictures)) {
+    if (scene !== of) continue;
     const context = await browser.newContext(options);
     const page = await context.newPage();
     await page.goto(`${url}${paths[shown]}`);
@@ -141,7 +159,8 @@ async function withScene(
 
 const browser = await startChromium();
 if (folder === undefined) {
-  await withScene("ordinary", (url, paths) => takePictures(browser, url, paths));
+  for (const scene of ["ordinary", "workflows"])
+    await withScene(scene, (url, paths) => takePictures(browser, scene, url, paths));
 } else {
   mkdirSync(folder, { recursive: true });
   for (const scene of Object.keys(scenes))

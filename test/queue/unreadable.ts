@@ -239,6 +239,8 @@ const pages = [
   "/tasks/902",
   "/tasks/903",
   "/tasks/904",
+  "/workflows",
+  "/workflows/901",
   "/schedules",
   "/workers",
   "/functions",

@@ -62,7 +62,7 @@ interface TaskAction {
   /** The names of its fields; another one is refused. */
   accepts: readonly string[];
   /** Whether an answer of the store means that something was done. @default any but that there is no such task */
-  isDone?: (answer: Operated) => boolean;
+  isDone?: (answer: Operated, fields: Fields) => boolean;
   /** Does it, and returns a sentence for the person. `queue` writes its row of `dbq_audit` in the same transaction. */
   act: (queue: Queue, task: Task, fields: Fields, look: Look) => Promise<string>;
 }
@@ -72,11 +72,14 @@ const isChanged = (answer: Operated) => answer?.changed === true;
 const taskActions: Readonly<Record<string, TaskAction>> = {
   retry: {
     needs: "retry",
-    accepts: [],
-    isDone: (answer) => answer !== undefined && answer.record.status !== "running",
-    act: async (queue, { id }) => {
-      const { status } = await queue.retryTask(id);
-      return `Task ${id} is ${status}: it runs again from its first attempt.`;
+    accepts: ["fromStep"],
+    isDone: (answer, { fromStep }) =>
+      fromStep === undefined ? answer !== undefined && answer.record.status !== "running" : isChanged(answer),
+    act: async (queue, { id }, fields) => {
+      const fromStep = textField(fields.fromStep, "fromStep");
+      const { status } = await queue.retryTask(id, present({ fromStep }));
+      const where = fromStep === undefined ? "its first attempt" : `the step ${fromStep}`;
+      return `Task ${id} is ${status}: it runs again from ${where}.`;
     },
   },
   run: {
@@ -158,7 +161,7 @@ export async function actOnTask(
   const { isDone = (answer) => answer !== undefined } = known;
   const queue = look.noting({
     ...{ actor: access.actor, action: String(action), target: `task ${task.id}` },
-    countOf: (answer) => (Array.isArray(answer) ? answer.length : Number(isDone(answer as Operated))),
+    countOf: (answer) => (Array.isArray(answer) ? answer.length : Number(isDone(answer as Operated, fields))),
   });
   return { ok: true, message: await known.act(queue, task, fields, look).catch(explained) };
 }

@@ -1,6 +1,7 @@
 /** A look at a queue for people: reads over connections of its own, in bounded time, and the actions that people took. */
 import { readCountFilter } from "../../base/options/options.ts";
 import { isMissingPackage } from "../../base/runtime/packages.ts";
+import { groupBy } from "../../base/values/group-by.ts";
 import { type ListedTask, toListedTask, toTask } from "../../base/values/records.ts";
 import { storable } from "../../base/values/storable.ts";
 import {
@@ -15,6 +16,7 @@ import { countTo, type FindOptions, type Found, findTasks } from "../../queue/fi
 import { internalsOf } from "../../queue/internals.ts";
 import { listBeginnings, listedCharacters } from "../../queue/listed.ts";
 import type { Queue } from "../../queue/queue.ts";
+import type { RunWait } from "../../queue/workflows.ts";
 import type { Task, TaskRecord } from "../../task.ts";
 import type { LimitsOfTask, TaskPlace } from "../limits/contract.ts";
 import type { AuditEntry, Note } from "../look/contract.ts";
@@ -23,6 +25,20 @@ import type { FullStore } from "../store.ts";
 
 /** Characters of a column of `dbq_audit`. */
 const longestNoted = 255;
+
+/** The list of workflows looks at so many steps, at so many waits, and at so many tasks that have these waits. */
+const [mostSteps, mostWaits, mostWaiting] = [500, 10_000, 200];
+/** Waits of a task that are listed. */
+const waitsOfEach = 10;
+
+/** A wait as it is stored, whose deadline is in milliseconds since 1970. */
+type StoredWait = Omit<RunWait, "deadline"> & { deadline: number | null };
+
+const toRunWait = ({ kind, target, deadline }: StoredWait): RunWait => ({
+  kind,
+  target,
+  deadline: deadline === null ? null : new Date(deadline),
+});
 
 /** A text as such a column can hold it. */
 const fitting = (text: string): string => [...storable(text)].slice(0, longestNoted).join("");
@@ -76,13 +92,13 @@ export class Look {
   async getBeginning(
     id: number,
     characters: number,
-  ): Promise<{ task: ListedTask; json: Pick<TaskRecord, JsonColumn> } | undefined> {
+  ): Promise<{ task: ListedTask; json: Pick<TaskRecord, JsonColumn | "rootId"> } | undefined> {
     const [record] = await this.#reads.look.get([id], characters);
     return record && { task: toListedTask(record), json: record };
   }
 
   /** A task, and its JSON as the database has it, where numbers beyond 2^53 are exact. @throws DatabaseError */
-  async get(id: number): Promise<{ task: Task; json: Pick<TaskRecord, JsonColumn> } | undefined> {
+  async get(id: number): Promise<{ task: Task; json: Pick<TaskRecord, JsonColumn | "rootId"> } | undefined> {
     const [record] = await this.#reads.get([id]);
     return record && { task: toTask(record), json: record };
   }
@@ -90,6 +106,46 @@ export class Look {
   /** How many attempts of each function ended since this time, by outcome. @throws DatabaseError */
   readonly outcomes = async (since: Date): Promise<FunctionCount[]> =>
     await this.#reads.stats.counts(since.getTime());
+
+  /** The newest tasks that wait, newest first. @throws DatabaseError */
+  async waiting(): Promise<ListedTask[]> {
+    const ids = await this.#reads.workflows.lastWaiting(mostWaits);
+    const found = await this.#beginnings(ids.slice(0, mostWaiting));
+    return found.filter(({ status }) => status === "waiting");
+  }
+
+  /**
+   * The tasks at the roots of the workflows that stored a step last, and of these that wait, newest first.
+   * @throws DatabaseError
+   */
+  async lastWorkflows(waiting: readonly ListedTask[], limit: number): Promise<ListedTask[]> {
+    const active = await this.#beginnings(await this.#reads.workflows.lastActive(mostSteps));
+    const roots = [...active, ...waiting].map(({ id, rootId }) => rootId ?? id);
+    const found = await this.#beginnings([...new Set(roots)].slice(0, limit));
+    return found.sort((a, b) => b.id - a.id);
+  }
+
+  /** The tasks that wait for this event, oldest first. @throws DatabaseError */
+  async waitingFor(event: string, limit: number): Promise<ListedTask[]> {
+    const found = await this.#beginnings(await this.#reads.workflows.waitingFor(event, limit));
+    return found.sort((a, b) => a.id - b.id);
+  }
+
+  /** What each of these tasks waits for, `waitsOfEach` at most. @throws DatabaseError */
+  async waitsOf(tasks: readonly Pick<Task, "id">[]): Promise<Map<number, RunWait[]>> {
+    const ids = tasks.map(({ id }) => id);
+    const waits = await this.#reads.workflows.firstWaits(ids, waitsOfEach);
+    const byTask = groupBy(waits, ({ taskId }) => taskId);
+    return new Map([...byTask].map(([id, all]) => [id, all.map(toRunWait)]));
+  }
+
+  /** In the order of the ids. */
+  async #beginnings(ids: readonly number[]): Promise<ListedTask[]> {
+    if (ids.length === 0) return [];
+    const found = (await this.#reads.look.get(ids, listedCharacters)).map(toListedTask);
+    const byId = new Map(found.map((task) => [task.id as number, task]));
+    return ids.flatMap((id) => byId.get(id) ?? []);
+  }
 
   /** The functions and queues that have pending tasks, by their names. @throws DatabaseError */
   async pendingFunctions(): Promise<{ queueName: string; func: string }[]> {

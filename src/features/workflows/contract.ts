@@ -124,8 +124,17 @@ export interface WorkflowStore {
   /** All steps of a task, in the order in which they were stored. */
   steps(taskId: number): Promise<StoredStep[]>;
 
+  /** The ids of the tasks that stored a step last, newest first, each once. Looks at `steps` steps. */
+  lastActive(steps: number): Promise<number[]>;
+
   /** What these tasks wait for. */
   waits(taskIds: readonly number[]): Promise<StoredWait[]>;
+
+  /** What these tasks wait for; `limit` of each at most. */
+  firstWaits(taskIds: readonly number[], limit: number): Promise<StoredWait[]>;
+
+  /** The ids of the newest tasks that have waits, newest first, each once. Looks at `waits` waits. */
+  lastWaiting(waits: number): Promise<number[]>;
 
   /** The ids of unfinished tasks that wait for the event of this name, or for the task with this id, oldest first. */
   waitingFor(target: string, limit: number): Promise<number[]>;

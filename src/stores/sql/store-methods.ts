@@ -244,7 +244,10 @@ function workflowMethods(
   return {
     writes: workflowWrites(write, ops, undo),
     steps: (taskId) => run(() => ops.steps(taskId)),
+    lastActive: (steps) => run(() => ops.lastActive(steps)),
     waits: (taskIds) => run(() => ops.waits(taskIds)),
+    firstWaits: (taskIds, limit) => run(() => ops.firstWaits(taskIds, limit)),
+    lastWaiting: (waits) => run(() => ops.lastWaiting(waits)),
     waitingFor: (target, limit) => run(() => ops.waitingFor(target, limit)),
     write: (task, steps, children) => write((tries) => ops.write(task, steps, children, tries > 0)),
     forget: (task, names) => write(() => ops.forget(task, names)),

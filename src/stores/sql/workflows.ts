@@ -63,6 +63,9 @@ const toWait = (row: Row): WaitRow => ({
   left: row[leftAt] === null ? undefined : Number(row[leftAt]),
 });
 
+/** The ids in the first column. */
+const onceEach = (found: readonly Row[]): number[] => [...new Set(found.map(([id]) => Number(id)))];
+
 const json = (ids: readonly number[]): string => JSON.stringify(ids);
 
 function stepStatements(d: Dialect) {
@@ -77,6 +80,8 @@ function stepStatements(d: Dialect) {
       update ${d.tasks} set root_id = id where dbq_tasks.id = ${d.only(p.id)} and root_id is null`,
 
     steps: (p) => sql`select ${all} from dbq_steps where task_id = ${p.taskId} order by seq, id`,
+
+    newestSteps: (p) => sql`select task_id from dbq_steps order by id desc ${d.atMost(p.limit)}`,
 
     stepNamed: (p) => sql`
       select ${all} from dbq_steps where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
@@ -118,6 +123,11 @@ function waitStatements(d: Dialect) {
     waits: (p) => sql`
       select ${all(p)} from ${d.objects(p.tasks, pair.slice(0, 1))} ${d.joinEach} dbq_waits
       where task_id = ${d.only(itemOf("taskId"))} and kind <> 'undo' order by task_id, id`,
+
+    firstWaits: (p) =>
+      sql`select ${all(p)} from dbq_waits where task_id = ${p.taskId} order by name ${d.atMost(p.limit)}`,
+
+    newestWaits: (p) => sql`select task_id from dbq_waits order by task_id desc ${d.atMost(p.limit)}`,
 
     waitingFor: (p) => sql`
       select distinct task_id from dbq_waits ${d.joinEach} ${d.tasks}
@@ -370,12 +380,27 @@ export class WorkflowOperations {
     yield* count(this.#s.deleteWaitsOf, { ids }, false);
   }
 
+  *lastActive(steps: number): Program<number[]> {
+    return onceEach(yield* rows(this.#s.newestSteps, { limit: steps }));
+  }
+
   // ---- waits ---------------------------------------------------------------------------------
 
   *waits(taskIds: readonly number[]): Program<WaitRow[]> {
     if (taskIds.length === 0) return [];
     const tasks = JSON.stringify(taskIds.map((taskId) => ({ taskId })));
     return (yield* rows(this.#s.waits, { tasks })).map(toWait);
+  }
+
+  *firstWaits(taskIds: readonly number[], limit: number): Program<WaitRow[]> {
+    const found: WaitRow[] = [];
+    for (const taskId of taskIds)
+      found.push(...(yield* rows(this.#s.firstWaits, { taskId, limit })).map(toWait));
+    return found;
+  }
+
+  *lastWaiting(waits: number): Program<number[]> {
+    return onceEach(yield* rows(this.#s.newestWaits, { limit: waits }));
   }
 
   *waitingFor(target: string, limit: number): Program<number[]> {

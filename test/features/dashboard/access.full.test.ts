@@ -11,7 +11,17 @@ import { temporaryQueue } from "../../support/queue.ts";
 import { asBrowser, openDesk, origin } from "./requests.ts";
 
 const send = remoteTask("send");
-const pagePaths = ["/", "/tasks", "/tasks/1", "/queues", "/schedules", "/workers", "/functions"];
+const pagePaths = [
+  "/",
+  "/tasks",
+  "/tasks/1",
+  "/workflows",
+  "/workflows/1",
+  "/queues",
+  "/schedules",
+  "/workers",
+  "/functions",
+];
 
 describe("closed by default", () => {
   test("without authorize every address answers 403, files and live updates included", async () => {

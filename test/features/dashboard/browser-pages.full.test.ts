@@ -8,6 +8,7 @@ import { chromiumHere, startChromium } from "../../support/chromium.ts";
 import { isMissing } from "../../support/server.ts";
 import { openSite, openTab, pagePaths } from "./browser.ts";
 import { hostile, ordinary, tooMuch } from "./scenes.ts";
+import { flows } from "./workflow-scene.ts";
 
 const axeScript = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -39,6 +40,10 @@ describe.skipIf(isMissing(chromiumHere()))("pages", () => {
     ordinary: async (queue, file) => {
       const { failed, running, scheduled } = await ordinary(queue, file);
       return [`/tasks/${failed}`, `/tasks/${running}`, `/tasks/${scheduled}`, "/?range=7d"];
+    },
+    workflows: async (_, file) => {
+      const { order, wide, hostile: evil } = flows(file);
+      return [`/workflows/${order}`, `/workflows/${wide}?limit=12`, `/workflows/${evil}`];
     },
     hostile: async (queue, file) => [`/tasks/${await hostile(queue, file)}`],
   } satisfies Record<string, (...given: Parameters<typeof ordinary>) => Promise<string[]>>;
@@ -89,7 +94,15 @@ describe.skipIf(isMissing(chromiumHere()))("pages", () => {
     const site = await openSite();
     await ordinary(site.queue, site.file);
     const tab = await openTab(browser);
-    const headings = ["Overview", "Tasks", "Queues and limits", "Schedules", "Workers", "Functions"];
+    const headings = [
+      "Overview",
+      "Tasks",
+      "Workflows",
+      "Queues and limits",
+      "Schedules",
+      "Workers",
+      "Functions",
+    ];
     for (const [i, path] of pagePaths.entries()) {
       await tab.goto(`${site.url}${path}`);
       expect(await tab.locator("h1").textContent()).toBe(headings[i]);

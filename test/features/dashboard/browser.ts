@@ -8,7 +8,15 @@ import { type DashboardOptions, dashboard, toNodeHandler } from "../../../src/fe
 import { openQueue, type Queue } from "../../../src/index.ts";
 import { temporaryFolder } from "../../support/queue.ts";
 
-export const pagePaths = ["/", "/tasks", "/queues", "/schedules", "/workers", "/functions"] as const;
+export const pagePaths = [
+  "/",
+  "/tasks",
+  "/workflows",
+  "/queues",
+  "/schedules",
+  "/workers",
+  "/functions",
+] as const;
 
 export interface Site {
   queue: Queue;

@@ -10,7 +10,7 @@ const minute = 60_000;
 const hour = 3_600_000;
 
 /** The rows of a scene, over a connection of its own to the file of the queue. */
-class Rows {
+export class Rows {
   readonly #database: Database.Database;
   readonly now = Date.now();
 
@@ -24,13 +24,17 @@ class Rows {
     return Number(this.#database.prepare(text).run(...Object.values(row)).lastInsertRowid);
   }
 
+  run(text: string, ...values: (string | number)[]): void {
+    this.#database.prepare(text).run(...values);
+  }
+
   all(write: () => void): void {
     this.#database.transaction(write)();
     this.#database.close();
   }
 }
 
-const thrown = (name: string, message: string, file = "src/tasks/charge.ts") => ({
+export const thrown = (name: string, message: string, file = "src/tasks/charge.ts") => ({
   name,
   message,
   stack: `${name}: ${message}\n    at charge (/app/${file}:42:11)\n    at async run (/app/src/tasks/index.ts:17:5)`,

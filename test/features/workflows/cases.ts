@@ -486,6 +486,27 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       await expect(queue.listWaiting(event, { limit: 0 })).rejects.toThrow("listWaiting: limit");
     });
 
+    test("a store names the tasks that stored a step last, those that wait, and some of their waits", async () => {
+      const queue = await start();
+      const { workflows } = internalsOf(queue).store;
+      const leaf = named(() => 1, { queueName: "elsewhere" });
+      const flow = named(async (name: string) => {
+        await step("one", () => 1);
+        await step("two", () => 2);
+        await all([child(leaf), child(leaf), waitForEvent(name)]);
+      });
+      const ids: number[] = [];
+      for (const name of [uniqueName("event"), uniqueName("event")]) {
+        ids.unshift(await queue.enqueueTask(flow, name));
+        await waitsIn(queue, ids[0] ?? 0);
+      }
+      expect((await workflows.lastActive(100)).slice(0, 2)).toEqual(ids);
+      expect(await workflows.lastActive(1)).toEqual([ids[0]]);
+      expect((await workflows.lastWaiting(100)).slice(0, 2)).toEqual(ids);
+      const waits = await workflows.firstWaits(ids, 2);
+      expect(waits.map(({ taskId }) => taskId)).toEqual(ids.flatMap((id) => [id, id]));
+    });
+
     test("upkeep wakes what another program has let go by plain SQL", async () => {
       const queue = await temporaryQueue({}, await place());
       const worker = await startedWorker(queue, { concurrency: 1 });

@@ -5,10 +5,12 @@ import { visible } from "../visible.ts";
 import { functions } from "./functions.tsx";
 import { overview } from "./overview.tsx";
 import { queues } from "./queues.tsx";
+import { run } from "./run.tsx";
 import { schedules } from "./schedules.tsx";
 import { task } from "./task.tsx";
 import { tasks } from "./tasks.tsx";
 import { workers } from "./workers.tsx";
+import { workflows } from "./workflows.tsx";
 
 /** The page as it is shown: no text of a stranger turns or hides what stands around it. */
 const shown = (page: AnyPage): AnyPage => ({
@@ -16,6 +18,7 @@ const shown = (page: AnyPage): AnyPage => ({
   view: async (data, context) => raw(visible(String(await page.view(data, context)))),
 });
 
-export const pages: readonly AnyPage[] = [overview, tasks, task, queues, schedules, workers, functions].map(
-  shown,
-);
+export const pages: readonly AnyPage[] = [
+  ...[overview, tasks, task, workflows, run],
+  ...[queues, schedules, workers, functions],
+].map(shown);

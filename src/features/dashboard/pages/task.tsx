@@ -39,6 +39,8 @@ export interface TaskData extends TaskWaits {
   argsAreStored: boolean;
   attempts: Attempt[];
   logs: TaskLog[];
+  /** Whether it has steps, a parent or children. */
+  isInWorkflow: boolean;
   /** The actions that people took on it, newest first. */
   notes: { at: number; actor: string | null; action: string; count: number }[];
 }
@@ -64,6 +66,7 @@ async function load(context: PageContext): Promise<TaskData | undefined> {
     attempts: isRedacted ? attempts.map((attempt) => ({ ...attempt, error: null })) : attempts,
     logs: isRedacted ? [] : logs.slice(-shownLines),
     ...waits,
+    isInWorkflow: found.json.rootId !== null,
     notes,
   };
 }
@@ -91,7 +94,7 @@ export const task: Page<TaskData> = {
           <Edit data={data} context={context} />
         </div>
         <div>
-          <About task={data.task} context={context} />
+          <About data={data} context={context} />
           <Timeline data={data} />
           <Logs logs={data.logs} />
           <Notes notes={data.notes} />
@@ -254,9 +257,13 @@ const Thrown: FC<{ error: TaskError; depth?: number }> = ({ error, depth = 0 }) 
   </>
 );
 
-const About: FC<{ task: Task; context: PageContext }> = ({ task: shown, context: { base } }) => {
+const About: FC<{ data: TaskData; context: PageContext }> = ({
+  data: { task: shown, isInWorkflow },
+  context: { base },
+}) => {
   const found = (name: string, value: string | null) =>
     value === null ? <Nothing /> : <a href={href(base, "/tasks", { [name]: value })}>{value}</a>;
+  const workflow = <a href={href(base, `/workflows/${shown.id}`)}>its steps and tasks</a>;
   return (
     <Panel title="About">
       <Facts
@@ -264,6 +271,7 @@ const About: FC<{ task: Task; context: PageContext }> = ({ task: shown, context:
           ["Function", found("func", shown.func)],
           ["Queue", found("queue", shown.queueName)],
           ...(shown.groupKey === null ? [] : [["Group", found("group", shown.groupKey)] as const]),
+          ...(isInWorkflow ? [["Workflow", workflow] as const] : []),
           ["Priority", String(shown.priority)],
           ["Enqueued", <Time at={shown.createdAt} />],
           ["Not before", <Time at={shown.waitUntil} />],

@@ -275,14 +275,14 @@ export const Progress: FC<{ task: Task }> = ({ task: { progress, progressNote } 
 const isExact = ({ id }: ListedTask): boolean => typeof id === "number";
 
 /** Of long arguments the beginning is there, as a text. */
-const argsText = ({ args }: ListedTask): string =>
+export const argsText = ({ args }: ListedTask): string =>
   Array.isArray(args) ? args.map((arg) => JSON.stringify(arg)).join(", ") : String(args).replace(/^\[/, "");
 
 /** The error of a task that has failed for good: of another one, it is that of an earlier attempt. */
 const failedBy = ({ status, error }: Task) => (status === "failed" ? error : null);
 
 /** What fits in a row. */
-const cut = (text: string): string => (text.length > 160 ? `${text.slice(0, 159)}…` : text);
+export const cut = (text: string): string => (text.length > 160 ? `${text.slice(0, 159)}…` : text);
 
 function ranFor({ startedAt, finishedAt }: Task) {
   return startedAt && finishedAt ? span(finishedAt.getTime() - startedAt.getTime()) : <Nothing />;

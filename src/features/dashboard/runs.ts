@@ -1,0 +1,134 @@
+/** Runs as the dashboard shows them: a tree of bounded size, without what `redact` hides. */
+import type { ListedTask } from "../../base/values/records.ts";
+import type { Queue } from "../../queue/queue.ts";
+import type { Run, RunStep, RunWait } from "../../queue/workflows.ts";
+import type { TaskError } from "../../task.ts";
+
+/** The most steps and tasks of a run, in all. */
+const mostLines = 1_000;
+
+/** A step, and where it has something to undo, what became of that. */
+export interface ShownStep extends RunStep {
+  undo?: string;
+  undoError?: TaskError | null;
+}
+
+/** A run without what `redact` hides. */
+export interface ShownRun {
+  task: ListedTask & { undoing?: boolean };
+  steps: ShownStep[];
+  waits: RunWait[];
+  children: ShownRun[];
+  more: boolean;
+  /** Whether values and errors of its steps are left out, since `redact` has changed the task. */
+  hidesSteps: boolean;
+}
+
+/**
+ * `queue.getRun`, with at most `limit` steps and `limit` children of each task, and `mostLines` of all of them together: those next to
+ * the root come first. `more` is true where some were left out.
+ * @throws DatabaseError
+ */
+export async function readRun(reader: Queue, id: number, limit: number): Promise<Run | undefined> {
+  const of = { depth: 2, limit };
+  const top = await reader.getRun(id, of);
+  if (!top) return undefined;
+  let left = mostLines;
+  const take = <T>(run: Run, list: T[]): T[] => {
+    const taken = list.slice(0, left);
+    left -= taken.length;
+    run.more ||= taken.length < list.length;
+    return taken;
+  };
+  const all = [top];
+  for (const run of all) {
+    run.steps = take(run, run.steps);
+    run.children = take(run, run.children);
+    for (const [i, child] of run.children.entries()) {
+      // The children of this child were not read.
+      const whole = child.more && left > 0 ? await reader.getRun(child.task.id, of) : undefined;
+      run.children[i] = whole ?? child;
+      all.push(whole ?? child);
+    }
+  }
+  return top;
+}
+
+/** The run without what `redact` hides. Of a task that it has changed, the values and errors of steps are left out. */
+export function shownRun(run: Run, visible: (task: ListedTask) => ListedTask): ShownRun {
+  const task = visible(run.task);
+  const hidesSteps = task !== run.task;
+  return {
+    task,
+    steps: hidesSteps ? run.steps.map(withoutValues) : run.steps,
+    waits: run.waits,
+    children: run.children.map((child) => shownRun(child, visible)),
+    more: run.more,
+    hidesSteps,
+  };
+}
+
+const withoutValues = (step: ShownStep): ShownStep => ({
+  ...step,
+  value: undefined,
+  error: null,
+  ...(step.undoError === undefined ? {} : { undoError: null }),
+});
+
+// ---- times -----------------------------------------------------------------------------------
+
+/** The time that the bars of a run span, in milliseconds since 1970. */
+export interface Axis {
+  from: number;
+  to: number;
+}
+
+/** A time on the axis. */
+export interface Period {
+  from: number;
+  to: number;
+}
+
+/**
+ * From the first enqueue to the last end. While a task is unfinished it reaches beyond `now`, and grows in leaps: a page that is open is
+ * sent again only when it looks different.
+ */
+export function axisOf(run: ShownRun, now: number): Axis {
+  const times = timesOf(run).filter(Number.isFinite);
+  const from = times.reduce((a, b) => Math.min(a, b), times[0] ?? now);
+  const last = times.reduce((a, b) => Math.max(a, b), from);
+  if (!isUnfinished(run)) return { from, to: Math.max(last, from + 1) };
+  const length = Math.max(last, now, from + 1) - from;
+  const leap = 2 ** Math.floor(Math.log2(length)) / 8;
+  return { from, to: from + Math.ceil(length / leap) * leap };
+}
+
+const timesOf = ({ task, steps, children }: ShownRun): number[] => [
+  ...[task.createdAt, task.startedAt, task.finishedAt].flatMap((at) => at?.getTime() ?? []),
+  ...steps.flatMap(({ startedAt, endedAt }) => [startedAt?.getTime() ?? [], endedAt.getTime()].flat()),
+  ...children.flatMap(timesOf),
+];
+
+const isUnfinished = ({ task, children }: ShownRun): boolean =>
+  task.finishedAt === null || children.some(isUnfinished);
+
+/** From the enqueue to the end. */
+export const periodOfTask = ({ createdAt, finishedAt }: ListedTask, axis: Axis): Period => ({
+  from: createdAt.getTime(),
+  to: finishedAt?.getTime() ?? axis.to,
+});
+
+/** From the start of the last attempt to its end; undefined: it did not start, or what it does now is not this attempt. */
+export function periodOfAttempt(
+  { status, startedAt, finishedAt }: ListedTask,
+  axis: Axis,
+): Period | undefined {
+  const end = finishedAt ?? (status === "running" ? new Date(axis.to) : null);
+  return startedAt && end ? { from: startedAt.getTime(), to: end.getTime() } : undefined;
+}
+
+/** The end alone where the start is not known, as of a wait. */
+export const periodOfStep = ({ startedAt, endedAt }: RunStep): Period => ({
+  from: (startedAt ?? endedAt).getTime(),
+  to: endedAt.getTime(),
+});
