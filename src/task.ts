@@ -12,7 +12,9 @@
  * `cancelTask` ends any unfinished task, and `retryTask` makes a finished one pending. Each of these changes is one UPDATE
  * that names the generation that was read and adds one to it.
  */
-import type { ValidationIssue } from "./base/validation/issue.ts";
+import type { TaskError } from "./base/tasks/task-error.ts";
+
+export type { TaskError, TaskUndo } from "./base/tasks/task-error.ts";
 
 export const unfinishedStatuses = ["pending", "scheduled", "running", "waiting"] as const;
 export const finishedStatuses = ["completed", "failed", "cancelled"] as const;
@@ -30,29 +32,6 @@ export function isFinished(status: TaskStatus): status is FinishedStatus {
 
 /** The id of a task whose function returns `R`. A plain number at run time. */
 export type TaskId<R = unknown> = number & { readonly __result?: R };
-
-/** A thrown value as it is stored. */
-export interface TaskError {
-  name: string;
-  message: string;
-  stack?: string;
-  /** The thrown error's own `code`, when it had a string one. */
-  code?: string;
-  /** What a schema of the task found wrong, at most 20 issues: with `DBQ_INVALID_ARGUMENTS` and `DBQ_INVALID_RESULT`. */
-  issues?: readonly ValidationIssue[];
-  /** What became of the stored steps of a task that was to undo them, where one was not undone; the last stored first. */
-  undo?: readonly TaskUndo[];
-  /** The thrown error's own `cause`, such as the database's error inside Drizzle's. At most five of them are nested. */
-  cause?: TaskError;
-}
-
-/** What became of the undo of a step. `unknown`: the function did not come to the step any more. */
-export interface TaskUndo {
-  step: string;
-  status: "done" | "failed" | "unknown";
-  /** The last error of an undo that failed. */
-  error?: TaskError;
-}
 
 /** A JSON object, as `kwargs` and `meta` are. */
 export type JsonObject = Record<string, unknown>;

@@ -12,7 +12,7 @@ import { isEnding } from "../base/values/ending.ts";
 import { DatabaseMovedError, OutcomeUnknownError } from "../errors.ts";
 import { isHeldUp, type Outcome, type SettleAndClaimResult } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
-import { possibleOutcome, UnknownClaims } from "./ambiguous-results.ts";
+import { UnknownClaims } from "./ambiguous-results.ts";
 import { RunningAttempt } from "./attempt.ts";
 import type { AttemptHost } from "./attempt-host.ts";
 import { CycleFailures } from "./cycle-failures.ts";
@@ -27,7 +27,7 @@ import { type Loss, OwnershipCheck } from "./ownership.ts";
 import { PendingSettlement } from "./pending-settlement.ts";
 import { PrefetchBuffer, PrefetchControl, roomForCrashSensitive } from "./prefetch.ts";
 import { ProgressNotes } from "./progress.ts";
-import { RefusedTasks } from "./refused-tasks.ts";
+import { Reports } from "./reports.ts";
 import { throttleHolding } from "./throttle.ts";
 
 const noLoss: ReadonlyMap<RunningAttempt, Loss> = new Map();
@@ -71,7 +71,7 @@ export class Dispatcher {
   /** Claims of features that are under way. */
   #takingOn = 0;
   readonly #failures = new CycleFailures((batch) => this.#settleAgain(batch));
-  readonly #refused: RefusedTasks<RunningAttempt>;
+  readonly #reports: Reports;
 
   constructor(host: DispatcherHost) {
     this.#host = host;
@@ -79,8 +79,6 @@ export class Dispatcher {
     this.#progress = new ProgressNotes(host.store, report, () => host.wakeups.taskNoted());
     this.#prefetch = new PrefetchControl(host.store.synchronous);
     this.#prefetched = new PrefetchBuffer(() => this.#fillSlots(), this.#prefetch.waited);
-    this.#refused = new RefusedTasks(host.store, report, (...settled) => this.#settledInstead(...settled));
-    this.#unknownClaims = new UnknownClaims(host.store, host.workerId, this.#owned, this.#refused);
     this.ownership = new OwnershipCheck(host.store, this.#owned, report);
     const defaults = new Defaults(host.store);
     this.#attemptHost = {
@@ -97,6 +95,8 @@ export class Dispatcher {
       features: host.featuresOf?.(() => this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0),
       report,
     };
+    this.#reports = new Reports(host, this.#attemptHost.features);
+    this.#unknownClaims = new UnknownClaims(host.store, host.workerId, this.#owned, this.#reports.refused);
     this.#loop = new CycleLoop({
       run: () => this.#runCycle(),
       mayOverlap: (running) => running === 1 && this.#mayOverlap(),
@@ -163,7 +163,7 @@ export class Dispatcher {
   async drained(): Promise<void> {
     while (!this.#isAbandoned() && (this.#owned.size > 0 || !this.#loop.isIdle)) await this.cycleEnd();
     this.ownership.stop();
-    this.#refused.stop();
+    this.#reports.refused.stop();
     await this.#progressWritten();
   }
 
@@ -245,7 +245,7 @@ export class Dispatcher {
       this.#host.wakeups.taskEnded(outcomes.map(({ id }) => id));
       const refused = batch.filter((_, i) => !result.settled[i]).map(({ attempt }) => attempt);
       const lost = refused.length === 0 ? noLoss : await this.ownership.lostAmong(refused);
-      this.#reportSettled(batch, new Set(refused), lost, result);
+      this.#reports.settled(batch, new Set(refused), lost, result);
     }
     if (result.failure !== undefined) throw result.failure;
   }
@@ -322,40 +322,6 @@ export class Dispatcher {
     if (kinds.has("interrupted") || leavesPlace || freesParent) this.#host.wakeups.workAdded();
   }
 
-  /** Never throws: the outcomes are settled, whatever happens to their events. */
-  #reportSettled(
-    batch: readonly PendingSettlement[],
-    refused: ReadonlySet<RunningAttempt>,
-    lost: ReadonlyMap<RunningAttempt, Loss>,
-    { refused: refusals }: SettleAndClaimResult,
-  ): void {
-    for (const { attempt, outcome } of batch) {
-      if (this.#refused.note(attempt, outcome, refusals?.get(outcome))) continue;
-      // Refused and not lost: accepted before, in the function's own transaction or by a settle whose answer was lost.
-      const accepted = refused.has(attempt) ? possibleOutcome(attempt) : outcome;
-      const loss = lost.get(attempt);
-      attempt.isHeldUp = loss ? loss.isHeldUp : isHeldUp(outcome);
-      if (accepted && !loss && attempt.isHeldUp) this.#host.reportHeldUp?.(attempt.record);
-      else if (accepted && !loss) this.#host.reportSettled(attempt.record, accepted, attempt.ranMs);
-      else this.#reportLost(attempt, loss?.cancelled);
-    }
-  }
-
-  /** The database refused the attempt's own outcome, and has stored this one; undefined: the task has moved on since. */
-  #settledInstead(attempt: RunningAttempt, stored: Outcome | undefined, outcome: Outcome): void {
-    if (stored) this.#host.wakeups.taskEnded([stored.id]);
-    if (stored) this.#host.reportSettled(attempt.record, stored, attempt.ranMs);
-    else this.#host.reportLost(attempt.record, undefined);
-    if (stored?.kind === "failed" && outcome.kind !== "failed") attempt.failedInstead(stored.error);
-  }
-
-  #reportLost(attempt: RunningAttempt, cancelled: TaskRecord | undefined): void {
-    const { record, isHeldUp } = attempt;
-    if (isHeldUp) this.#host.reportHeldUp?.(record);
-    else this.#host.reportLost(record, cancelled);
-    if (isHeldUp) this.#attemptHost.features?.hasStopped(record);
-  }
-
   // ---- slots ---------------------------------------------------------------------------------
 
   /** `ended`: attempts that are not settled yet. Their slots count as free, unless cycles are failing. */
@@ -410,7 +376,7 @@ export class Dispatcher {
       this.#prefetched.remove(attempt);
       // It may wait for a time that is due before the next one that is known.
       if (attempt.hasLeft) this.#host.onScheduled();
-      else this.#reportLost(attempt, attempt.cancelled);
+      else this.#reports.lost(attempt, attempt.cancelled);
       this.#mayHaveWork = true;
     }
     if (this.inflight === this.#ended.length + this.#underWay.settling) this.#prefetch.stopped();

@@ -2,21 +2,14 @@
 import type { ListedTask } from "../../base/values/records.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Run, RunStep, RunWait } from "../../queue/workflows.ts";
-import type { TaskError } from "../../task.ts";
 
 /** The most steps and tasks of a run, in all. */
 const mostLines = 1_000;
 
-/** A step, and where it has something to undo, what became of that. */
-export interface ShownStep extends RunStep {
-  undo?: string;
-  undoError?: TaskError | null;
-}
-
 /** A run without what `redact` hides. */
 export interface ShownRun {
-  task: ListedTask & { undoing?: boolean };
-  steps: ShownStep[];
+  task: ListedTask;
+  steps: RunStep[];
   waits: RunWait[];
   children: ShownRun[];
   more: boolean;
@@ -68,11 +61,10 @@ export function shownRun(run: Run, visible: (task: ListedTask) => ListedTask): S
   };
 }
 
-const withoutValues = (step: ShownStep): ShownStep => ({
+const withoutValues = ({ undoError: _, ...step }: RunStep): RunStep => ({
   ...step,
   value: undefined,
   error: null,
-  ...(step.undoError === undefined ? {} : { undoError: null }),
 });
 
 // ---- times -----------------------------------------------------------------------------------

@@ -13,13 +13,14 @@ import {
 } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import type { Row } from "./dialect.ts";
+import type { Ended } from "./endings.ts";
 import { versionIn } from "./known-limits.ts";
 import { changes, count, type Program, rows } from "./program.ts";
 import { mostEarly } from "./rate.ts";
 import { toTaskRecord, toTaskVersion, toWorkerRecord } from "./rows.ts";
 import type { Statement, Statements } from "./statements.ts";
 import type { Texts } from "./texts.ts";
-import { type Ended, inGroups, type Transitions } from "./transitions.ts";
+import { inGroups, type Transitions } from "./transitions.ts";
 
 /** The crash of a running task. Its retry has no backoff. */
 function crashOf(record: TaskRecord, how: string): Crash {

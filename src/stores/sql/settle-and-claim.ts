@@ -9,11 +9,12 @@ import type {
 import type { AdmissionPolicy } from "./admission.ts";
 import { ClaimPipeline } from "./claim.ts";
 import { byClaimOrder, type Read } from "./claim-steps.ts";
+import type { Ending, Release } from "./endings.ts";
 import { type Program, rows, startsNothing, transaction } from "./program.ts";
 import { claimForSession, nothingFor } from "./session-claim.ts";
 import type { SteeredClaims } from "./steered-claims.ts";
 import type { Texts } from "./texts.ts";
-import { type Ending, inGroups, mayHaveParent, type Release, type Transitions } from "./transitions.ts";
+import { inGroups, mayHaveParent, type Transitions } from "./transitions.ts";
 
 type Released = Exclude<OutcomeKind, Ending["kind"]>;
 

@@ -18,6 +18,7 @@ import type {
 } from "../../store.ts";
 import { isFinished, type TaskRecord } from "../../task.ts";
 import type { Dialect, Params, Row } from "./dialect.ts";
+import type { Ending } from "./endings.ts";
 import type { MaintenanceOperations } from "./maintenance.ts";
 import {
   changes,
@@ -41,7 +42,7 @@ import {
 } from "./rows.ts";
 import type { Statement, Statements } from "./statements.ts";
 import type { Texts } from "./texts.ts";
-import type { Ending, Transitions } from "./transitions.ts";
+import type { Transitions } from "./transitions.ts";
 
 /** How often an insert is tried whose key is taken and free by turns. */
 const mostInserts = 10;

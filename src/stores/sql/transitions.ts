@@ -3,53 +3,21 @@
  * a worker settles it, an operator cancels it, a handler completes it in its own transaction, or a rescue charges its last
  * retry. Each change names the generation that was read; false: the task has moved on, and nothing was changed.
  */
-import type { AttemptRecord, Outcome, TaskVersion } from "../../store.ts";
+import {
+  type Attempted,
+  type Ended,
+  type Ending,
+  type HoldUp,
+  holdingUp,
+  isPartOfEnd,
+  mayBeHeldUp,
+  type Release,
+} from "./endings.ts";
 import { changes, insertedIds, type Program, rewindCursors } from "./program.ts";
 import type { Statements } from "./statements.ts";
 
-/** For the row in `dbq_attempts`; without an `attempt`, none is written. */
-type Attempted = TaskVersion & {
-  workerId: string | null;
-  startedAt: number | null;
-  /** As in `Outcome`, as the next two. */
-  parentId?: number | null | undefined;
-  rootId?: number | null | undefined;
-  ending?: Outcome["ending"];
-  attempt?: AttemptRecord | undefined;
-};
-
-/** How a task ends. */
-export type Ending = Attempted &
-  (
-    | { kind: "completed"; result: string | null }
-    /** `stillRuns`: another program than its worker ends it while its function runs. */
-    | { kind: "failed" | "cancelled"; error: string; stillRuns?: boolean }
-  );
-
-/** How a task goes back to the queue. */
-export type Release = Attempted & {
-  status: "pending" | "scheduled";
-  /** Retries to charge. */
-  charge: 0 | 1;
-  /** Milliseconds until it is due; null: now. */
-  delay: number | null;
-  /** The reason; null keeps the error that the task has. */
-  error: string | null;
-};
-
 /** Runs in the transaction in which tasks end, with those that have a parent or may have one. */
 export type OnEnd = (ended: readonly Ending[]) => Program<void>;
-
-/**
- * Runs in the transaction in which tasks are to fail, to be cancelled or to be released, with those whose end may have to wait.
- * Gives those that a feature has held up, and for each whether the task was still at its generation.
- */
-export type HoldUp = (
-  tasks: readonly (Ending | Release)[],
-) => Program<ReadonlyMap<Ending | Release, boolean>>;
-
-/** Whether a task has ended; "held up": it is to end later. */
-export type Ended = boolean | "held up";
 
 /** Whether another task waits for this one, or may. */
 export const mayHaveParent = ({ parentId }: Pick<Attempted, "parentId">): boolean => parentId !== null;
@@ -74,14 +42,9 @@ export class Transitions {
   }
 
   /** The same, and says which tasks are to end later. */
-  *endOrHold(endings: readonly Ending[]): Program<Ended[]> {
-    const held = yield* this.#held(endings.filter(mayBeHeldUp));
-    const others = held.size === 0 ? endings : endings.filter((ending) => !held.has(ending));
-    const ended = yield* this.#endMixed(others);
-    yield* this.#tellParents(others, ended);
-    if (held.size === 0) return ended;
-    const ends = new Map(others.map((ending, i) => [ending, ended[i] === true]));
-    return endings.map((ending) => (held.get(ending) ? "held up" : ends.get(ending) === true));
+  endOrHold(endings: readonly Ending[]): Program<Ended[]> {
+    const [some, record] = [endings.filter(mayBeHeldUp), (held: readonly Ending[]) => this.#record(held)];
+    return holdingUp(endings, some, this.holdUp, (others) => this.#endMixed(others), record);
   }
 
   *#tellParents(endings: readonly Ending[], ended: readonly boolean[]): Program<void> {
@@ -90,37 +53,28 @@ export class Transitions {
     if (heard.length > 0) yield* this.onEnd(heard);
   }
 
-  *#held(tasks: readonly (Ending | Release)[]): Program<ReadonlyMap<Ending | Release, boolean>> {
-    if (tasks.length === 0 || !this.holdUp) return new Map();
-    const held = yield* this.holdUp(tasks);
-    yield* this.#record([...held].flatMap(([task, isAccepted]) => (isAccepted ? [task] : [])));
-    return held;
-  }
-
   *#endMixed(endings: readonly Ending[]): Program<boolean[]> {
     const ended = yield* inGroups(endings, isCompleted, (some, completed) =>
       completed ? changes(this.#s.complete, some) : changes(this.#s.finish, some.map(finishParams)),
     );
     yield* this.#record(endings.filter((_, i) => ended[i]));
+    yield* this.#tellParents(endings, ended);
     return ended;
   }
 
   /** Makes tasks pending or scheduled again. Two statements at most on a server, however many they are. */
   *releaseTasks(releases: readonly Release[]): Program<boolean[]> {
-    const ending = releases.filter((release) => release.ending === "goes on");
-    if (ending.length > 0) return yield* this.#releaseEnding(releases, ending);
+    const [some, record] = [releases.filter(isPartOfEnd), (held: readonly Release[]) => this.#record(held)];
+    if (some.length === 0) return yield* this.#release(releases);
+    const act = (others: readonly Release[]) => this.#release(others);
+    return (yield* holdingUp(releases, some, this.holdUp, act, record)).map(Boolean);
+  }
+
+  *#release(releases: readonly Release[]): Program<boolean[]> {
     const released = yield* changes(this.#s.release, releases.map(releaseParams));
     yield* this.#record(releases.filter((_, i) => released[i]));
     if (releases.some(({ status }, i) => status === "pending" && released[i])) yield* rewindCursors();
     return released;
-  }
-
-  /** A task whose end is held up does not go back to the queue. */
-  *#releaseEnding(all: readonly Release[], ending: readonly Release[]): Program<boolean[]> {
-    const held = yield* this.#held(ending);
-    const others = all.filter((release) => !held.has(release)).map((one) => ({ ...one, ending: undefined }));
-    const released = others.length === 0 ? [] : yield* this.releaseTasks(others);
-    return all.map((release) => held.get(release) ?? released.shift() === true);
   }
 
   /** Records the attempts that did not complete. */
@@ -133,10 +87,6 @@ export class Transitions {
 }
 
 const isCompleted = ({ kind }: Ending): boolean => kind === "completed";
-
-/** Also one whose end is no more held up: the feature forgets it. */
-const mayBeHeldUp = (ending: Ending): boolean =>
-  !isCompleted(ending) && (ending.rootId !== null || ending.ending !== undefined);
 
 const finishParams = (ending: Ending) => {
   const { id, generationId, kind } = ending;

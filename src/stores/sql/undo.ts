@@ -19,12 +19,12 @@ import type { Operated, TaskVersion } from "../../store.ts";
 import { isFinished, type TaskRecord } from "../../task.ts";
 import { listed } from "./columns.ts";
 import type { Dialect, Params, Row } from "./dialect.ts";
+import type { Ending, Release } from "./endings.ts";
 import { changes, count, type Program, rows } from "./program.ts";
 import { taskColumns, toClaimed, toTaskRecord } from "./rows.ts";
 import { itemColumns, itemOf, type Statement, stateChange, still } from "./statements.ts";
 import type { TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
-import type { Ending, Release } from "./transitions.ts";
 
 /** The year 9999: later than any time that a task is scheduled for, and every database has it. */
 const never = Date.UTC(9999, 0, 1);
@@ -55,9 +55,9 @@ const toUndoRow = ([taskId, name, runs, due]: Row): UndoRow => ({
   isDue: Number(due) === 1,
 });
 
-function undoStatements(d: Dialect) {
-  const change = stateChange(d);
+function readStatements(d: Dialect) {
   const name = itemColumns(["func"]);
+  const task = listed(d, "dbq_tasks", taskColumns, { givenKey: true });
   const isDue = (p: Params) => sql`deadline is not null and deadline <= ${d.now(p)}`;
   return {
     /** The tasks that have steps which are to be undone. */
@@ -81,11 +81,19 @@ function undoStatements(d: Dialect) {
     workerIds: () => sql`select id from dbq_workers`,
 
     lock: (p) => sql`
-      select ${listed(d, "dbq_tasks", taskColumns, { givenKey: true })} from ${d.tasksWithIds(p.ids)} order by id ${d.locked}`,
+      select ${task} from ${d.tasksWithIds(p.ids)} order by id ${d.locked}`,
 
     children: (p) => sql`
-      select ${listed(d, "dbq_tasks", taskColumns, { givenKey: true })} from dbq_tasks where ${d.among("parent_id", p.ids)}`,
+      select ${task} from dbq_tasks where ${d.among("parent_id", p.ids)}`,
 
+    lockRunning: (p) => sql`
+      select dbq_tasks.id from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} ${d.locked}`,
+  } satisfies Record<string, Statement>;
+}
+
+function writeStatements(d: Dialect) {
+  const change = stateChange(d);
+  return {
     /** The task ends later. Whoever claims tasks does not see it. */
     hold: change(
       (
@@ -118,9 +126,6 @@ function undoStatements(d: Dialect) {
 
     deleteOthers: (p) => sql`delete from dbq_waits where ${d.among("task_id", p.ids)} and kind <> 'undo'`,
 
-    lockRunning: (p) => sql`
-      select dbq_tasks.id from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} ${d.locked}`,
-
     storeUndo: (p) => sql`
       update dbq_steps set undo_state = ${p.state}, undo_error = ${d.json(p.error)}
       where task_id = ${p.id} and ${d.same("name", p.name)}`,
@@ -131,15 +136,17 @@ function undoStatements(d: Dialect) {
   } satisfies Record<string, Statement>;
 }
 
+const statementsOf = (d: Dialect) => ({ ...readStatements(d), ...writeStatements(d) });
+
 const json = (ids: readonly number[]): string => JSON.stringify(ids);
 
 export class UndoOperations {
-  readonly #s: ReturnType<typeof undoStatements>;
+  readonly #s: ReturnType<typeof statementsOf>;
   readonly #texts: Texts;
   readonly #tasks: TaskOperations;
 
   constructor(texts: Texts, tasks: TaskOperations) {
-    this.#s = undoStatements(texts.dialect);
+    this.#s = statementsOf(texts.dialect);
     this.#texts = texts;
     this.#tasks = tasks;
   }

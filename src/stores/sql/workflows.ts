@@ -17,13 +17,14 @@ import type { Inserted, NewTask, Operated, TaskVersion } from "../../store.ts";
 import { isFinished, type TaskRecord, type TaskStatus } from "../../task.ts";
 import { columnsOf, listed, positionsIn } from "./columns.ts";
 import type { Dialect, Params, Row } from "./dialect.ts";
+import type { Ending } from "./endings.ts";
 import { changes, count, insertedIds, type Program, rewindCursors, rows } from "./program.ts";
 import { intOrNull, taskColumns, textOrNull, toTaskRecord } from "./rows.ts";
 import { before, itemColumns, itemOf, type Statement, stateChange, still } from "./statements.ts";
 import { isUnfinished as unfinished } from "./statuses.ts";
 import { cancelled, type TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
-import type { Ending, Transitions } from "./transitions.ts";
+import type { Transitions } from "./transitions.ts";
 import type { UndoOperations } from "./undo.ts";
 
 const stepColumns = columnsOf("dbq_steps");

@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import type { Outcome } from "../../../src/store.ts";
 import { cycleStatements, OneStatementCycles } from "../../../src/stores/postgres/settle-and-claim.ts";
+import type { Ending } from "../../../src/stores/sql/endings.ts";
 import { textsOf } from "../../../src/stores/sql/texts.ts";
-import type { Ending } from "../../../src/stores/sql/transitions.ts";
 import { Transitions } from "../../../src/stores/sql/transitions.ts";
 import { sqliteDialect } from "../../../src/stores/sqlite/dialect.ts";
 import { claimBy, outcomes } from "../../conformance/arrange.ts";

@@ -1,5 +1,6 @@
 /** The page of one run: the tree of its tasks, with steps, waits and times. */
 import type { FC } from "hono/jsx";
+import type { RunStep } from "../../../queue/workflows.ts";
 import { isFinished, type TaskError } from "../../../task.ts";
 import type { Page, PageContext } from "../page.ts";
 import { taskIdOf, wholeOf } from "../query.ts";
@@ -12,7 +13,6 @@ import {
   periodOfTask,
   readRun,
   type ShownRun,
-  type ShownStep,
   shownRun,
 } from "../runs.ts";
 import { argsText, cut } from "./tasks.tsx";
@@ -203,7 +203,7 @@ const Took: FC<{ from: Date | null; to: Date | null }> = ({ from, to }) => (
 
 // ---- a step ----------------------------------------------------------------------------------
 
-const StepLine: FC<{ step: ShownStep; of: ShownRun; id: string; isHidden: boolean; view: View }> = ({
+const StepLine: FC<{ step: RunStep; of: ShownRun; id: string; isHidden: boolean; view: View }> = ({
   step,
   of: { task },
   id,
@@ -241,7 +241,7 @@ const StepLine: FC<{ step: ShownStep; of: ShownRun; id: string; isHidden: boolea
 );
 
 /** Whether what the step has done was undone, where it is to be. */
-const Undo: FC<{ step: ShownStep }> = ({ step: { undo, undoError } }) =>
+const Undo: FC<{ step: RunStep }> = ({ step: { undo, undoError } }) =>
   undo === undefined ? (
     <></>
   ) : (
@@ -251,7 +251,7 @@ const Undo: FC<{ step: ShownStep }> = ({ step: { undo, undoError } }) =>
     </>
   );
 
-const Value: FC<{ step: ShownStep; id: string }> = ({ step: { value, error }, id }) => {
+const Value: FC<{ step: RunStep; id: string }> = ({ step: { value, error }, id }) => {
   if (error) return <Thrown error={error} />;
   const text = value === undefined ? "" : (JSON.stringify(value) ?? "");
   const short = cut(text);
