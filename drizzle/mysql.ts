@@ -406,7 +406,7 @@ export const dbqWaits = mysqlTable(
     taskId: bigint("task_id", whole).notNull(),
     /** The name of the step that waits. */
     name: name("name", { length: 300 }).notNull(),
-    /** `event`, `child` or `time`. */
+    /** `event`, `child` or `time`; `undo` of a task that is to fail or to be cancelled, and undoes its steps before. */
     kind: name("kind", { length: 16 }).notNull(),
     /** The name of the event, or the id of the child. */
     target: name("target", { length: 255 }),

@@ -408,7 +408,7 @@ const waitsIn = <S extends string | undefined>(table: PgTableFn<S>) =>
       taskId: bigint("task_id", whole).notNull(),
       /** The name of the step that waits. */
       name: text("name").notNull(),
-      /** `event`, `child` or `time`. */
+      /** `event`, `child` or `time`; `undo` of a task that is to fail or to be cancelled, and undoes its steps before. */
       kind: text("kind").notNull(),
       /** The name of the event, or the id of the child. */
       target: text("target"),

@@ -41,7 +41,9 @@ export function printRun(run: Run): void {
   const { task, steps, children, more } = run;
   if (steps.length > 0) {
     line("");
-    table(["STEP", "TOOK", "VALUE"], steps.map(stepRow));
+    const areUndone = steps.some(({ undo }) => undo !== undefined);
+    const rows = steps.map((step) => (areUndone ? [...stepRow(step), undoText(step)] : stepRow(step)));
+    table(["STEP", "TOOK", "VALUE", ...(areUndone ? ["UNDO"] : [])], rows);
   }
   if (children.length > 0) {
     line("");
@@ -60,6 +62,9 @@ function stepRow({ name, value, error, startedAt, endedAt }: RunStep): Cell[] {
   const outcome = error === null ? shortened(text, longestValue) : `failed: ${errorText(error)}`;
   return [shortened(name, 60), took, outcome];
 }
+
+const undoText = ({ undo, undoError }: RunStep): string =>
+  undoError === undefined ? (undo ?? "") : `${undo}: ${errorText(undoError)}`;
 
 /** A task and its children, which stand two columns further to the right. */
 function printTree({ task, waits, children, more }: Run, indent: string): void {

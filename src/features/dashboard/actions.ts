@@ -2,6 +2,7 @@
 
 import { show } from "../../base/options/durations.ts";
 import { remoteTask } from "../../base/tasks/registry.ts";
+import { isEnding } from "../../base/values/ending.ts";
 import { present } from "../../base/values/present.ts";
 import {
   DatabaseError,
@@ -9,6 +10,7 @@ import {
   DuplicateTaskError,
   ScheduleNotFoundError,
   TaskNotFoundError,
+  TaskUndoingError,
 } from "../../errors.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Operated } from "../../store.ts";
@@ -72,12 +74,16 @@ const isChanged = (answer: Operated) => answer?.changed === true;
 const taskActions: Readonly<Record<string, TaskAction>> = {
   retry: {
     needs: "retry",
-    accepts: ["fromStep"],
-    isDone: (answer, { fromStep }) =>
-      fromStep === undefined ? answer !== undefined && answer.record.status !== "running" : isChanged(answer),
+    accepts: ["fromStep", "undo"],
+    isDone: (answer, { fromStep, undo }) =>
+      fromStep === undefined && undo === undefined
+        ? answer !== undefined && answer.record.status !== "running" && !isEnding(answer.record)
+        : isChanged(answer),
     act: async (queue, { id }, fields) => {
       const fromStep = textField(fields.fromStep, "fromStep");
-      const { status } = await queue.retryTask(id, present({ fromStep }));
+      const undo = flagField(fields.undo, "undo");
+      const { status } = await queue.retryTask(id, present({ fromStep, undo }));
+      if (undo) return `Task ${id} undoes its steps once more, and ends then.`;
       const where = fromStep === undefined ? "its first attempt" : `the step ${fromStep}`;
       return `Task ${id} is ${status}: it runs again from ${where}.`;
     },
@@ -96,7 +102,8 @@ const taskActions: Readonly<Record<string, TaskAction>> = {
     accepts: ["reason"],
     act: async (queue, { id, status: before }, fields) => {
       const reason = textField(fields.reason, "reason") ?? "cancelled in the dashboard";
-      const { status } = await queue.cancelTask(id, { reason });
+      const { status, undoing } = await queue.cancelTask(id, { reason });
+      if (undoing) return `Task ${id} undoes its steps, and ends then.`;
       if (status !== "cancelled") return `Task ${id} had ended before: it is ${status}.`;
       return `Task ${id} is cancelled${before === "running" ? ": its function is told within a second" : ""}.`;
     },
@@ -106,6 +113,7 @@ const taskActions: Readonly<Record<string, TaskAction>> = {
     accepts: [],
     act: async (queue, { id }, _, look) => {
       const { changed } = await look.act(queue, "delete", [id]);
+      if (changed === 0 && (await queue.getTask(id))?.undoing) throw new TaskUndoingError(id);
       if (changed === 0) throw new BadQuery(`task ${id} runs: cancel it first`);
       return `Task ${id} is deleted, with its attempts and log lines.`;
     },

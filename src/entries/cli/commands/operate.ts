@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { Queue, Task } from "../../../index.ts";
+import type { Queue, Task, TaskStatus } from "../../../index.ts";
 import { type Action, actOnMatching, type BulkCommandOptions, isBulk } from "../bulk.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { exitCodeOf, reportFailure, UsageError } from "../failure.ts";
@@ -9,12 +9,14 @@ import { given, label, taskId, whole } from "../parse.ts";
 
 interface RetryCommandOptions extends BulkCommandOptions {
   fromStep?: string;
+  undo?: boolean;
 }
 
 const retryExamples = `
 Examples:
   $ dbq retry 4711
   $ dbq retry 4711 --from-step book
+  $ dbq retry 4711 --undo
   $ dbq retry --status failed --func charge --since 2h
   $ dbq retry --status failed --meta tenant=acme --limit 1000 --yes`;
 
@@ -25,15 +27,18 @@ export function addRetry(program: Command): void {
       "Make finished and scheduled tasks pending now, with no retries charged. The steps that a task has stored do not run again.",
     )
     .option("--from-step <name>", "run this step again, and those stored after it", label)
+    .option("--undo", "undo once more what was not undone of a failed task")
     .addHelpText("after", retryExamples)
     .action(async (ids: string[], _: unknown, self: Command) => {
-      const { fromStep, ...options } = self.optsWithGlobals<RetryCommandOptions>();
+      const { fromStep, undo, ...options } = self.optsWithGlobals<RetryCommandOptions>();
       const isMany = isBulk(ids, options);
-      if (isMany && fromStep !== undefined)
+      const forOne = fromStep === undefined ? undo && "--undo" : `--from-step ${JSON.stringify(fromStep)}`;
+      if (isMany && forOne)
         throw new UsageError(
-          `--from-step ${JSON.stringify(fromStep)} needs the ids of tasks: options that choose tasks cannot stand beside it`,
+          `${forOne} needs the ids of tasks: options that choose tasks cannot stand beside it`,
         );
-      if (!isMany) await operate(ids, options, (queue, id) => queue.retryTask(id, given({ fromStep })));
+      const retry = (queue: Queue, id: number) => queue.retryTask(id, given({ fromStep, undo }));
+      if (!isMany) await operate(ids, options, retry, ({ status, undoing }) => outcomeText(status, undoing));
       else if (options.status) await actOnMatching(options, retrying);
       else
         throw new UsageError(
@@ -91,8 +96,13 @@ const cancelling = (reason: string): Action => ({
   act: (queue, filter, options) => queue.cancelTasks(filter, { ...options, reason }),
 });
 
-const cancelled = ({ status }: Task): string =>
-  status === "cancelled" ? "is cancelled" : `had ended before: it is ${status}`;
+function cancelled({ status, undoing }: Task): string {
+  if (undoing || status === "cancelled") return outcomeText(status, undoing);
+  return `had ended before: it is ${status}`;
+}
+
+const outcomeText = (status: TaskStatus, undoing: boolean): string =>
+  undoing ? "undoes its steps, and ends then" : `is ${status}`;
 
 const deleteExamples = `
 Examples:
@@ -131,7 +141,7 @@ async function operate(
   texts: readonly string[],
   options: CommonOptions,
   act: (queue: Queue, id: number) => Promise<Task>,
-  outcomeOf = ({ status }: Task): string => `is ${status}`,
+  outcomeOf: (task: Task) => string,
 ): Promise<void> {
   const ids = texts.map(taskId);
   await withExistingQueue(options, async (queue) => {

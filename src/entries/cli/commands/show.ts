@@ -49,7 +49,8 @@ async function show(id: number, options: CommonOptions): Promise<void> {
 
 function print(run: Run, waits: TaskWaits, attempts: readonly Attempt[], logs: readonly TaskLog[]): void {
   const { task } = run;
-  line({ text: `task ${task.id}`, color: "bold" }, task.func, statusCell(task.status));
+  const undoing = task.undoing ? "(undoes its steps)" : "";
+  line({ text: `task ${task.id}`, color: "bold" }, task.func, statusCell(task.status), undoing);
   const all = [...factsOf(task), ...waitFacts(task, waits), ...awaitedFacts(run)];
   const facts = all.filter(([, value]) => value !== "");
   const width = Math.max(...facts.map(([name]) => columnsOf(name))) + 2;

@@ -146,6 +146,18 @@ const TaskLine: FC<{ run: ShownRun; view: View }> = ({ run: shown, view }) => {
           ) : (
             ""
           )}
+          {task.status === "failed" && task.error?.undo ? (
+            <ActionButton
+              context={context}
+              needs="retry"
+              to={`/api/tasks/${task.id}/retry`}
+              fields={{ undo: "true" }}
+            >
+              Undo again
+            </ActionButton>
+          ) : (
+            ""
+          )}
           <small class="args">{cut(argsText(task))}</small>
           {task.error ? <Thrown error={task.error} /> : ""}
           {shown.waits.length === 0 ? "" : <Waits of={shown.waits} base={context.base} link="/workflows" />}
