@@ -47,6 +47,7 @@ describe("toTask", () => {
       kwargs: { quality: 80 },
       result: { bytes: 123 },
       fillDefaults: true,
+      undoing: false,
       traceContext: { traceparent: "00-1-2-01" },
       error: { name: "RangeError", message: "too wide", stack: "…", code: "E_WIDE" },
       createdAt: new Date(1_000),
@@ -106,6 +107,21 @@ describe("toTask", () => {
     let causes = 0;
     for (let cause = toTask({ ...record, error }).error?.cause; cause; cause = cause.cause) causes += 1;
     expect(causes).toBe(100);
+  });
+
+  it("says of an unfinished task whose error is marked that it undoes its steps, and hides the mark", () => {
+    const error = '{"ending":"cancelled","name":"TaskCancelled","message":"no"}';
+    const plain = { name: "TaskCancelled", message: "no" };
+    for (const status of ["scheduled", "running", "pending"] as const)
+      expect(toTask({ ...record, error, status })).toMatchObject({
+        undoing: true,
+        waitUntil: null,
+        error: plain,
+      });
+    expect(toTask({ ...record, error, status: "failed" })).toMatchObject({ undoing: false, error: plain });
+    expect(toTask({ ...record, error, status: "failed" }).error).toEqual(plain);
+    const thrown = '{"name":"Error","message":"{\\"ending\\":\\"failed\\","}';
+    expect(toTask({ ...record, error: thrown, status: "scheduled" }).undoing).toBe(false);
   });
 
   it("returns tasks that share no objects", () => {

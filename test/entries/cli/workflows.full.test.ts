@@ -121,6 +121,33 @@ test("cancel takes the tree, and with --no-tree the task alone; a filter takes t
   expect(await queue.countTasks()).toMatchObject({ cancelled: 6, waiting: 0 });
 });
 
+test("cancel says that a task undoes its steps, show says what was not undone, and retry --undo undoes it", async () => {
+  const { folder, queue } = await folderWithQueue();
+  let isOpen = false;
+  const refund = () => {
+    if (!isOpen) throw new Error("no bank");
+  };
+  const flow = task(uniqueName("flow"), async () => {
+    await step("charge", () => 7, { undo: { run: refund, maxRetries: 0 } });
+    await step("note", () => 8);
+    await waitForEvent("never");
+  });
+  await startedWorker(queue, { pollInterval: 50 });
+  const id = await queue.enqueueTask(flow);
+  await has(queue, "waiting", 1);
+  const cancelled = await dbq(folder, ["cancel", String(id)]);
+  expect(cancelled).toMatchObject({ code: 0, err: "" });
+  expect(cancelled.out).toMatch(/^task \d+ \(flow\S*\) undoes its steps, and ends then\n$/);
+  expect(await queue.awaitTaskCompletion(id)).toMatchObject({ status: "failed" });
+  const shown = (await dbq(folder, ["show", String(id)])).out;
+  expect(shown).toMatch(/^STEP +TOOK +VALUE +UNDO\ncharge +.* 7 +failed: Error: no bank\nnote .* 8$/m);
+  isOpen = true;
+  expect((await dbq(folder, ["retry", String(id), "--undo"])).out).toContain("undoes its steps");
+  expect(await queue.awaitTaskCompletion(id)).toMatchObject({ status: "cancelled" });
+  const again = await dbq(folder, ["retry", String(id), "--undo"]);
+  expect([again.code, again.err.includes("no step whose undo has failed")]).toEqual([2, true]);
+});
+
 test("retry --from-step runs that step and the later ones again", async () => {
   const { folder, queue } = await folderWithQueue();
   const calls: string[] = [];
@@ -140,6 +167,7 @@ test("retry --from-step runs that step and the later ones again", async () => {
 
 test.each([
   [["retry", "--status", "failed", "--from-step", "b"], '--from-step "b" needs the ids of tasks'],
+  [["retry", "--status", "failed", "--undo"], "--undo needs the ids of tasks"],
   [["cancel", "--func", "order", "--no-tree"], "--no-tree needs the ids of tasks"],
   [["list", "--waiting-for", "paid", "--func", "order"], '--waiting-for "paid" takes --limit'],
   [["list", "--waiting-for", "paid", "--after", "1"], '--waiting-for "paid" takes --limit'],

@@ -29,6 +29,27 @@ test("a workflow sleeps until the clock is moved, and goes on with events and ch
   expect(calls).toEqual(["first"]);
 });
 
+test("a drain undoes the steps of a task that was cancelled or has failed, and counts it once", async () => {
+  await using q = await testQueue();
+  const undone: string[] = [];
+  const flow = task(
+    uniqueName(),
+    async (waits: boolean) => {
+      await step("charge", () => 1, { undo: () => undone.push(waits ? "of the waiting" : "of the failed") });
+      if (!waits) throw new Error("bad");
+      await sleep("two days", "2d");
+    },
+    { maxRetries: 0 },
+  );
+  const [waiting, failed] = [await q.enqueueTask(flow, true), await q.enqueueTask(flow, false)];
+  expect(await q.drain()).toMatchObject({ failed: 1 });
+  expect(await q.getTask(failed)).toMatchObject({ status: "failed", error: { message: "bad" } });
+  expect(await q.cancelTask(waiting)).toMatchObject({ undoing: true });
+  expect(await q.drain()).toMatchObject({ cancelled: 1, failed: 0 });
+  expect((await q.getTask(waiting))?.status).toBe("cancelled");
+  expect(undone).toEqual(["of the failed", "of the waiting"]);
+});
+
 test("run resolves with the task as it waits", async () => {
   await using q = await testQueue();
   const flow = task(uniqueName(), async () => await sleep("two days", "2d"));
