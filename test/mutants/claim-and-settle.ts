@@ -188,7 +188,7 @@ export const claimAndSettle: readonly Mutant[] = [
   {
     name: "release-ignores-row-count",
     why: "A retry that did not count is recorded as an attempt of a task that somebody else runs.",
-    in: "Transitions.releaseTasks",
+    in: "Transitions.#release",
     find: "return released;",
     replace: "return released.map(() => true);",
     caughtBy: stale("retry"),
@@ -335,7 +335,7 @@ export const claimAndSettle: readonly Mutant[] = [
     name: "claim-without-an-answer-is-forgotten",
     why: "A task that was claimed while the connection broke stays running for as long as its worker lives.",
     in: "Dispatcher.#runCycle",
-    find: "if (this.#unknownClaims.isDue && !this.#underWay.isClaiming) await this.#unknownClaims.handBack();",
+    find: "if (this.#unknownClaims.isDue && !this.#underWay.isClaiming && this.#takingOn === 0) await this.#unknownClaims.handBack();",
     replace: "",
     caughtBy: {
       file: "test/model/found.full.test.ts",

@@ -316,7 +316,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "moved-tasks-are-not-brought-back",
     why: "A retryTask of a task that moved to a partition never returns.",
-    in: "TaskOperations.retry",
+    in: "TaskOperations.again",
     find: "bringBack && isFinished(status)",
     replace: 'bringBack && status === "waiting"',
     caughtBy: ofPartitions(

@@ -111,8 +111,8 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "task-of-an-unregistered-function-is-started",
     why: "A task whose function was unregistered during the claim ends as completed, and nothing was run.",
-    in: "Dispatcher.#accept",
-    find: 'this.#phase === "claiming" && definition.fn',
+    in: "Dispatcher.#mayStart",
+    find: 'this.#phase === "claiming" && definition.fn !== undefined',
     replace: 'this.#phase === "claiming"',
     caughtBy: {
       file: "test/worker/redefinition.test.ts",

@@ -20,8 +20,8 @@ export const runningFaults: readonly Mutant[] = [
     name: "late-claim-is-run",
     why: "What a claim brings that was under way when the stop began is run, and the stop waits for it.",
     in: "Dispatcher.#accept",
-    find: 'if (this.#phase === "claiming" && definition.fn) this.#prefetched.push(attempt); else attempt.interrupt();',
-    replace: 'if (this.#phase === "claiming") this.#prefetched.push(attempt);',
+    find: "if (this.#mayStart(attempt)) this.#prefetched.push(attempt); else attempt.interrupt();",
+    replace: "if (!this.#isAbandoned()) this.#prefetched.push(attempt);",
     caughtBy: inWorker("stop", "tasks of a claim that is under way at the stop are handed back"),
     hangs: true,
   },
@@ -44,8 +44,8 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "loss-is-told-as-an-end",
     why: "A log says that a task completed here whose result was refused.",
-    in: "Dispatcher.#reportSettled",
-    find: "if (accepted && !lost.has(attempt)) $settled; else $lost;",
+    in: "Reports.settled",
+    find: "if (!accepted || loss) $lost; else $settled;",
     replace:
       "if (lost.size >= 0) this.#host.reportSettled(attempt.record, accepted ?? outcome, attempt.ranMs);",
     caughtBy: inWorker(
@@ -58,7 +58,7 @@ export const runningFaults: readonly Mutant[] = [
     name: "lost-task-is-not-told",
     why: "A worker that lost a task while running it reports nothing.",
     in: "Dispatcher.#onEnd",
-    find: "this.#host.reportLost(attempt.record, attempt.cancelled);",
+    find: "this.#reports.lost(attempt, attempt.cancelled);",
     replace: "",
     caughtBy: inWorker("events", "lost is emitted for a task that was purged during its attempt"),
     hangs: true,
@@ -67,8 +67,8 @@ export const runningFaults: readonly Mutant[] = [
     name: "rescue-is-told-as-a-cancel",
     why: "A worker reports a cancel that somebody made after the task was no longer its own.",
     in: "OwnershipCheck.#cancelledAmong",
-    find: 'state?.status === "cancelled" && state.generationId === record.generationId + 1',
-    replace: 'state?.status === "cancelled"',
+    find: "mayBe && state.generationId === record.generationId + 1",
+    replace: "mayBe",
     caughtBy: inWorker("cancel", "a task that was cancelled after its rescue is lost for the first worker"),
   },
   {
@@ -108,7 +108,7 @@ export const runningFaults: readonly Mutant[] = [
   {
     name: "cancel-from-elsewhere-is-not-looked-for",
     why: "A cancel by another process never reaches the handler.",
-    in: "Dispatcher.#accept",
+    in: "Dispatcher.#own",
     find: "this.ownership.watch();",
     replace: "",
     caughtBy: inWorker(

@@ -88,7 +88,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "crash-leaves-no-attempt",
     why: "The attempts do not show which workers died while they ran the task.",
-    in: "Transitions.releaseTasks",
+    in: "Transitions.#release",
     find: "yield* this.#record(releases.filter((_, i) => released[i]));",
     replace: "",
     caughtBy: workers("a task that kills each of its workers fails after its retries"),
@@ -314,7 +314,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "rescue-takes-a-statement-for-each-task",
     why: "Under load, what a dead worker ran starts seconds late: each of its tasks is freed and recorded by itself.",
-    in: "Transitions.releaseTasks",
+    in: "Transitions.#release",
     find: "yield* this.#record(releases.filter((_, i) => released[i]));",
     replace: "for (const one of releases) yield* this.#record([one]);",
     caughtBy: onPostgres("rescue frees 100 tasks in as many statements as 2"),
@@ -400,7 +400,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "freed-tasks-rewind-no-cursor",
     why: "On Postgres, busy workers pass over a dead worker's tasks until they next look at all of the index.",
-    in: "Transitions.releaseTasks",
+    in: "Transitions.#release",
     find: 'if (releases.some(({ status }, i) => status === "pending" && released[i])) yield* rewindCursors();',
     replace: "",
     caughtBy: beforeTheRest("tasks that another process rescued"),
@@ -408,7 +408,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "handed-back-tasks-rewind-no-cursor",
     why: "On Postgres, busy workers pass over what a stopping worker handed back until they next look at all of the index.",
-    in: "Transitions.releaseTasks",
+    in: "Transitions.#release",
     find: 'status === "pending" && released[i]',
     replace: 'status === "pending" && (releases[i] as Release).charge === 1 && released[i]',
     caughtBy: beforeTheRest("tasks that another process handed back"),
@@ -416,7 +416,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "unregistered-tasks-rewind-no-cursor",
     why: "On Postgres, busy workers do not claim a dead worker's tasks until their next scan of the whole index.",
-    in: "Transitions.releaseTasks",
+    in: "Transitions.#release",
     find: 'status === "pending" && released[i]',
     replace: 'status === "pending" && "kind" in (releases[i] as Release) && released[i]',
     caughtBy: beforeTheRest("tasks that another process handed back when it stopped"),

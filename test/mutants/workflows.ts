@@ -7,6 +7,22 @@ const onSqlite = (part: "steps" | "waits" | "children" | "groups and chains", te
   test: `${part} on SQLite > ${test}`,
 });
 
+const undoOnSqlite = (test: string) => ({
+  file: "test/features/workflows/undo.test.ts",
+  test: `undo on SQLite > ${test}`,
+});
+
+const undoneAtTheEnd = "a task that fails undoes its stored steps, the last one first, and ends then";
+const undoneAfterCancel =
+  "a saga that is cancelled while it waits is undone, in spite of a pause, and holds its key until then";
+const undoneAfterStop =
+  "a cancelled function stops before its steps are undone, and the step that it was in is undone, too";
+const undoneAgain =
+  "an undo that fails for good stops no other; retryTask undoes it again, and the task ends as it was to end";
+const undoneTwice =
+  "an undone step counts as not stored: a retry runs it again under another key, and undoes it again";
+const nobodyInterferes = "nobody retries, changes, cancels or deletes a task that undoes its steps";
+
 const storedOnce = "a step that is stored does not run again; what is outside of steps does";
 const knowEachOther = "a child runs once, and its result is the parent's; both know each other";
 
@@ -14,8 +30,8 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "stored-steps-run-again",
     why: "A charge is made again by each retry.",
-    in: "WorkflowRun.#load",
-    find: "this.#steps.set(step.name, step);",
+    in: "WorkflowRun.load",
+    find: '(step.undo === "done" ? this.#undone : this.steps).set(step.name, step);',
     replace: "",
     caughtBy: onSqlite("steps", storedOnce),
   },
@@ -51,7 +67,7 @@ export const workflowFaults: readonly Mutant[] = [
     name: "uncaught-error-stays",
     why: "A retry meets the stored error of its first attempt for ever.",
     in: "WorkflowRun.#storeFailures",
-    find: "if (uncaught.length > 0) await this.#store.forget(record, uncaught);",
+    find: "if (uncaught.length > 0) await this.workflows.forget(record, uncaught);",
     replace: "void uncaught;",
     caughtBy: onSqlite(
       "steps",
@@ -184,8 +200,8 @@ export const workflowFaults: readonly Mutant[] = [
     name: "waiting-link-is-retried",
     why: "A retry by hand runs a link of a chain before the one that it follows.",
     in: "TaskOperations.retry",
-    find: 'if (status === "running" || status === "pending" || status === "waiting") return "as it is";',
-    replace: 'if (status === "running" || status === "pending") return "as it is";',
+    find: 'if (status === "running" || status === "pending" || status === "waiting") return undefined;',
+    replace: 'if (status === "running" || status === "pending") return undefined;',
     caughtBy: onSqlite(
       "groups and chains",
       "a failure in a chain cancels the rest, and a cancel of the last one cancels all",
@@ -195,7 +211,7 @@ export const workflowFaults: readonly Mutant[] = [
     name: "met-end-of-a-child-is-not-kept",
     why: "A workflow that sleeps for longer than tasks are kept fails when it goes on.",
     in: "WorkflowRun.#ask",
-    find: "await this.#store.keepEnds(this.port.record, [...this.#met.values()]);",
+    find: "await this.workflows.keepEnds(this.port.record, [...this.#met.values()]);",
     replace: "",
     caughtBy: onSqlite(
       "children",
@@ -262,7 +278,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "lost-attempt-keeps-its-slot",
     why: "A function that goes on after its own completion holds its slot for ever.",
-    in: "WorkflowRun.#end",
+    in: "WorkflowRun.end",
     find: "this.port.leave();",
     replace: "",
     caughtBy: onSqlite(
@@ -289,5 +305,146 @@ export const workflowFaults: readonly Mutant[] = [
       "groups and chains",
       "a group takes no unique keys, and its own task cannot be retried",
     ),
+  },
+  {
+    name: "ends-are-not-held-up",
+    why: "A charge is not paid back when its order fails.",
+    in: "operationsOf",
+    find: "transitions.holdUp = (ending) => undo.holdUp(ending)",
+    replace: "transitions.holdUp = undefined",
+    caughtBy: undoOnSqlite(undoneAtTheEnd),
+  },
+  {
+    name: "undos-run-in-the-order-of-their-steps",
+    why: "The money is back before the parcel is.",
+    in: "UndoRun.undo",
+    find: '[...this.steps.values()].filter(({ undo }) => undo === "wanted").reverse()',
+    replace: '[...this.steps.values()].filter(({ undo }) => undo === "wanted")',
+    caughtBy: undoOnSqlite(undoneAtTheEnd),
+  },
+  {
+    name: "final-hook-runs-before-the-undos",
+    why: "`onFailure` says that an order has failed whose money is not back.",
+    in: "RunningAttempt.#failed",
+    find: "onFailure && !ending",
+    replace: "onFailure",
+    caughtBy: undoOnSqlite(undoneAtTheEnd),
+  },
+  {
+    name: "undoing-task-is-due",
+    why: "A worker claims a task that undoes its steps and runs it from its beginning; a pause holds its undos up.",
+    in: "never",
+    find: "Date.UTC(9999, 0, 1)",
+    replace: "Date.UTC(2000, 0, 1)",
+    caughtBy: undoOnSqlite(undoneAfterCancel),
+  },
+  {
+    name: "cancelled-task-ends-as-failed",
+    why: "After the undos, nobody sees that somebody had cancelled the order.",
+    in: "errorOf",
+    find: "withEnding(end.error, end.kind)",
+    replace: 'withEnding(end.error, "failed")',
+    caughtBy: undoOnSqlite(undoneAfterCancel),
+  },
+  {
+    name: "undo-beside-the-running-function",
+    why: "A parcel is called back that the function then sends.",
+    in: "UndoOperations.#hold",
+    find: "endOf(task)?.stillRuns ? heldBy(task) : free",
+    replace: "free",
+    caughtBy: undoOnSqlite(undoneAfterStop),
+  },
+  {
+    name: "stopped-function-lets-nothing-be-undone",
+    why: "What a cancelled function has done is undone only when its worker stops.",
+    in: "Reports.lost",
+    find: "this.#features?.hasStopped(record);",
+    replace: "",
+    caughtBy: undoOnSqlite(undoneAfterStop),
+  },
+  {
+    name: "step-in-flight-is-not-stored",
+    why: "A parcel that was sent while somebody cancelled the order is not called back.",
+    in: "WorkflowOperations.#lockStopping",
+    find: "children.length === 0 && (yield* this.#undo.isStopping(task)) ? task.id : undefined",
+    replace: "children.length < 0 ? task.id : undefined",
+    caughtBy: undoOnSqlite(undoneAfterStop),
+  },
+  {
+    name: "crash-while-ending-is-charged",
+    why: "A task whose worker dies while it undoes its steps ends, and its money is not paid back.",
+    in: "crashOf",
+    find: 'isEnding(record) ? ("goes on" as const) : undefined',
+    replace: "undefined",
+    caughtBy: undoOnSqlite(
+      "a function that ends its process each time is given up after ten attempts to undo",
+    ),
+  },
+  {
+    name: "failed-undo-is-told-as-done",
+    why: "Nobody learns that the bank has not paid back.",
+    in: "UndoRun.#end",
+    find: 'undo.every(({ status }) => status === "done")',
+    replace: "undo.length > 0",
+    caughtBy: undoOnSqlite(undoneAgain),
+  },
+  {
+    name: "first-failed-undo-ends-them",
+    why: "The parcel stays away since the bank does not answer.",
+    in: "UndoRun.#undoStep",
+    find: 'return await this.#mark(step, "failed", JSON.stringify(describeThrown(error)));',
+    replace: "throw error;",
+    caughtBy: undoOnSqlite(undoneAgain),
+  },
+  {
+    name: "undone-step-counts-as-stored",
+    why: "An order that is retried after its refund is sent without being paid.",
+    in: "WorkflowRun.load",
+    find: 'step.undo === "done" ? this.#undone : this.steps',
+    replace: "this.steps",
+    caughtBy: undoOnSqlite(undoneTwice),
+  },
+  {
+    name: "new-charge-has-the-old-key",
+    why: "The bank takes the second charge for the first one, which it has paid back.",
+    in: "WorkflowRun.placeOf",
+    find: 'undone ? `~${undone.seq}` : ""',
+    replace: '""',
+    caughtBy: undoOnSqlite(undoneTwice),
+  },
+  {
+    name: "parent-undoes-before-its-children",
+    why: "The order is paid back while its parcels are still on their way.",
+    in: "UndoOperations.take",
+    find: "!isFree || (yield* this.#hasUndoingBelow(task))",
+    replace: "!isFree",
+    caughtBy: undoOnSqlite("children that are cancelled with their parent undo their steps before it does"),
+  },
+  {
+    name: "given-back-undo-leaves-its-mark",
+    why: "A task whose worker stops while it undoes its steps runs from its beginning.",
+    in: "MaintenanceOperations.handBack",
+    find: 'isEnding(task) ? "goes on" : undefined',
+    replace: "undefined",
+    caughtBy: {
+      file: "test/features/workflows/undo.test.ts",
+      test: "undo on SQLite > a worker that is unregistered hands its undos to the next one",
+    },
+  },
+  {
+    name: "undoing-task-is-purged",
+    why: "A purge deletes a task whose money is not paid back yet.",
+    in: "isNotEnding",
+    find: "`(${sql.raw(isFinished)} or error is null or ${d.text(sql`error`)} not like ${sql.raw(`'${endingPrefix}%'`)})`",
+    replace: "`(1 = 1)`",
+    caughtBy: undoOnSqlite(nobodyInterferes),
+  },
+  {
+    name: "undoing-task-is-retried",
+    why: "A retry by hand runs a task that undoes its steps.",
+    in: "TaskOperations.retry",
+    find: "isFixed?.(task) || isEnding(task)",
+    replace: "isFixed?.(task)",
+    caughtBy: undoOnSqlite(nobodyInterferes),
   },
 ];

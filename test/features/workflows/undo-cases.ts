@@ -359,6 +359,31 @@ export function undoCases(database: string, place: () => Promise<string>): void 
       expect(calls).toEqual(["refund", "refund"]);
     });
 
+    test("a worker that is unregistered hands its undos to the next one", async () => {
+      const { queue, worker } = await start();
+      const [begun, calls] = [deferred(), [] as string[]];
+      const flow = named(
+        async () => {
+          await step("charge", () => 1, {
+            undo: () => {
+              calls.push("refund");
+              begun.resolve();
+              return calls.length === 1 ? new Promise(() => undefined) : undefined;
+            },
+          });
+          throw new Error("bad");
+        },
+        { maxRetries: 0 },
+      );
+      const id = await queue.enqueueTask(flow);
+      await begun.promise;
+      await queue.pause({ queueName: "default" });
+      expect(await internalsOf(queue).store.unregister(worker.id as string)).toBe(1);
+      expect(await queue.getTask(id)).toMatchObject({ undoing: true, status: "scheduled" });
+      expect(await end(queue, id)).toMatchObject({ status: "failed", error: bad });
+      expect(calls).toEqual(["refund", "refund"]);
+    });
+
     test("a function that ends its process each time is given up after ten attempts to undo", async () => {
       const { queue, worker } = await start();
       let attempts = 0;
