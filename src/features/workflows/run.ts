@@ -192,8 +192,24 @@ export class WorkflowRun implements AttemptPart {
     await this.#write({ step });
   }
 
+  /** @throws TypeError for a child whose key this task or an ancestor holds: that would be its own child, and wait for itself */
   async startChild(name: string, task: NewTask): Promise<number> {
-    return await this.#write({ child: { name, seq: this.#nextSeq("child"), task } });
+    const id = await this.#write({ child: { name, seq: this.#nextSeq("child"), task } });
+    if (task.uniqueKey === null || !(await this.#isOwnOrAncestor(id))) return id;
+    await this.workflows.forget(this.port.record, [name]);
+    const holder = id === this.port.record.id ? "this task" : `task ${id}, which waits for this one,`;
+    throw new TypeError(
+      `child: task "${task.func}": ${holder} holds the uniqueKey ${JSON.stringify(task.uniqueKey)}, and would wait for itself`,
+    );
+  }
+
+  async #isOwnOrAncestor(id: number): Promise<boolean> {
+    const { store } = internalsOf(this.port.queue);
+    for (let task: TaskRecord | undefined = this.port.record; task; ) {
+      if (task.id === id) return true;
+      [task] = task.parentId === null ? [] : await store.get([task.parentId]);
+    }
+    return false;
   }
 
   /** The end of the function waits for this start, which it may not have awaited. */

@@ -704,6 +704,27 @@ export function workflowCases(database: string, place: () => Promise<string>): v
     });
   });
 
+  describe(`keys of children on ${database}`, () => {
+    test("a child with the key of its parent or of an ancestor is refused: it would wait for itself", async () => {
+      const queue = await start({ concurrency: 2 });
+      const leaf = named(() => "leaf");
+      const keyed = leaf.with({ uniqueKey: "the-key" });
+      const middle = named(async () => await child(keyed), { maxRetries: 0 });
+      const top = named(async (deep: boolean) => await (deep ? child(middle) : child(keyed)), {
+        maxRetries: 0,
+      });
+      const own = await end(queue, await queue.enqueueTask(top.with({ uniqueKey: "the-key" }), false));
+      expect(own.error?.message).toContain(
+        'this task holds the uniqueKey "the-key", and would wait for itself',
+      );
+      const deep = await queue.enqueueTask(top.with({ uniqueKey: "the-key" }), true);
+      expect((await end(queue, deep)).error).toMatchObject({ name: "TaskFailedError" });
+      expect((await queue.getRun(deep))?.children[0]?.task.error?.message).toContain(
+        `task ${deep}, which waits for this one, holds the uniqueKey`,
+      );
+    });
+  });
+
   describe(`groups and chains on ${database}`, () => {
     const results = async () => {
       const all: unknown[] = [];
