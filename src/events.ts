@@ -10,6 +10,7 @@
  * | `tracing:dbq:enqueue:*` | `{ tasks: [{ func, queueName }], result }` around a call that writes tasks; `result`: its ids |
  * | `tracing:dbq:process:*` | `{ task, outcome, error }` around an attempt with its hooks; `outcome` and `error` at its end |
  * | `tracing:dbq:hook:*` | `{ task, hook }` around a hook |
+ * | `tracing:dbq:step:*` | `{ task, step, isUndo }` around a step of a workflow that runs, and around its undo |
  * | `tracing:dbq:await:*` | `{ id, result }` around an await |
  * | `tracing:dbq:purge:*` | `{ filter, result }` around a purge |
  * | `tracing:dbq:stop:*` | `{ workerId }` around the stop of a worker |
@@ -43,6 +44,7 @@ export const traces = {
   process: tracingChannel<object>("dbq:process"),
   run: tracingChannel<object>("dbq:run"),
   hook: tracingChannel<object>("dbq:hook"),
+  step: tracingChannel<object>("dbq:step"),
   await: tracingChannel<object>("dbq:await"),
   purge: tracingChannel<object>("dbq:purge"),
   stop: tracingChannel<object>("dbq:stop"),

@@ -36,6 +36,7 @@ interface ClaimMessage {
 
 /** `attempt`: for a call or a hook, the message of the attempt that it belongs to. */
 type TaskMessage = TraceMessage & { record: ObservedRow; attempt?: object };
+type StepMessage = TaskMessage & { step: string; isUndo: boolean };
 type ProcessMessage = TaskMessage & { outcome?: string };
 
 /** The status that the outcome of an attempt leaves in the row. */
@@ -181,7 +182,15 @@ function listenForAttempts(subscriptions: Subscriptions, tracer: Tracer): void {
     listenFor<TaskMessage & { hook: string }>(subscriptions, "dbq:hook", (message) =>
       partOf(message, hookSpans[message.hook] ?? message.hook),
     );
+    listenFor<StepMessage>(subscriptions, "dbq:step", (message) => startStep(tracer, message));
   };
+}
+
+/** A child of the span of the function's call, which the sampler may have dropped. */
+function startStep(tracer: Tracer, { record, step, isUndo }: StepMessage): Span | undefined {
+  if (!trace.getSpan(context.active())?.isRecording()) return undefined;
+  const attributes = { ...ofTask(record), "dbq.step.name": step };
+  return tracer.startSpan(isUndo ? "undo_step" : "execute_step", { attributes });
 }
 
 /** A thread or process has no span of the call: spans of the function there continue the one that the worker has. */

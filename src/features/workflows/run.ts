@@ -10,6 +10,7 @@ import { checkSize, decode, encode } from "../../base/values/codec.ts";
 import { toTask } from "../../base/values/records.ts";
 import { describeThrown } from "../../base/values/thrown.ts";
 import { TaskCancelledError, TaskFailedError, TaskNotFoundError, toError } from "../../errors.ts";
+import { traced, traces } from "../../events.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { NewTask } from "../../store.ts";
 import type { FinishedStatus, TaskError, TaskRecord } from "../../task.ts";
@@ -167,6 +168,16 @@ export class WorkflowRun implements AttemptPart {
       this.#running.delete(running);
       this.#consider();
     }
+  }
+
+  /** As `begin`, for a step. */
+  runStep<T>(step: string, act: () => Promise<T>): Promise<T> {
+    return this.begin(() => this.traced(step, false, act));
+  }
+
+  protected traced<T>(step: string, isUndo: boolean, act: () => Promise<T>): Promise<T> {
+    const { record } = this.port;
+    return traced(traces.step, () => ({ record, task: toTask(record), step, isUndo }), act);
   }
 
   /** A step as it is to be stored. @throws NotSerializableError, PayloadTooLargeError; TypeError for too many steps */

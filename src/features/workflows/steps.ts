@@ -107,7 +107,7 @@ export const step: Step = Object.assign(
     const stored = await run.stored(key);
     if (stored && undo) run.met(key, undo);
     if (stored) return stored.value as Awaited<T>;
-    return await run.begin(async () => {
+    return await run.runStep(key, async () => {
       const startedAt = run.now();
       const call = asStep(run, key, fn);
       let value: Awaited<T>;
@@ -163,7 +163,7 @@ async function stepWithin<T>(
   if (stored) return stored.value as Awaited<T>;
   const { queue, record } = run.port;
   const { store } = internalsOf(queue);
-  return await run.begin(async () => {
+  return await run.runStep(key, async () => {
     const startedAt = run.now();
     const storing = (tx: unknown, value: Awaited<T>): MaybePromise<Awaited<T>> =>
       mapMaybe(

@@ -115,7 +115,9 @@ class UndoRun extends WorkflowRun {
     const key = `${step.name}~${step.seq}`;
     const call = () => (undo.inTransaction ? this.#within(step, undo) : undo.undo(valueIn(step)));
     try {
-      await tried(asStep(this, `undo ${key}`, call), undo, this.port.signal);
+      await this.traced(step.name, true, () =>
+        tried(asStep(this, `undo ${key}`, call), undo, this.port.signal),
+      );
     } catch (error) {
       this.port.signal.throwIfAborted();
       return await this.#mark(step, "failed", JSON.stringify(describeThrown(error)));

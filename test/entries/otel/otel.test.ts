@@ -35,6 +35,7 @@ import {
 } from "@opentelemetry/sdk-trace-base";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { instrument } from "../../../src/entries/otel/index.ts";
+import { child, step } from "../../../src/features/workflows/steps.ts";
 import { currentTask, type Queue, task, Worker } from "../../../src/index.ts";
 import { deferred, temporaryQueue } from "../../support/queue.ts";
 
@@ -233,6 +234,36 @@ test("hooks, awaits, purges and stops have spans, and a rejected await says why"
   }
   expect(one("purge_tasks").attributes["dbq.task.function"]).toBe("otel-hooks");
   expect(one("worker_stop").attributes["dbq.worker.id"]).toMatch(/:/);
+});
+
+test("steps, undos and children have spans in the trace of their task; a stored step has no second one", async () => {
+  const { one, named, tracer } = spans();
+  const queue = await temporaryQueue();
+  const leaf = task("otel-leaf", async () => 1);
+  const flow = task(
+    "otel-flow",
+    async () => {
+      await step("charge", () => tracer.startSpan("own work").end(), { undo: () => undefined });
+      await step.within("book", () => 1);
+      await child(leaf);
+      throw new Error("bad");
+    },
+    { maxRetries: 1, backoff: () => 0 },
+  );
+  const id = await queue.enqueueTask(flow);
+  await worked(queue);
+  await queue.awaitTaskCompletion(id);
+  const steps = named("execute_step");
+  expect(steps.map(({ attributes }) => attributes["dbq.step.name"])).toEqual(["charge", "book"]);
+  const [charge] = steps as [ReadableSpan];
+  expect(one("own work").parentSpanContext?.spanId).toBe(charge.spanContext().spanId);
+  const calls = named("execute_function").map((span) => span.spanContext().spanId);
+  expect(calls).toContain(charge.parentSpanContext?.spanId);
+  expect(one("undo_step").attributes).toMatchObject({ "dbq.step.name": "charge", "dbq.task.id": id });
+  const ofLeaf = named("process_task").find(
+    ({ attributes }) => attributes["dbq.task.function"] === "otel-leaf",
+  );
+  expect(ofLeaf?.spanContext().traceId).toBe(charge.spanContext().traceId);
 });
 
 test("a task that is enqueued in an app's transaction carries the trace; one without an active span carries none", async () => {

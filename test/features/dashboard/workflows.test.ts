@@ -203,6 +203,48 @@ test("a retry from a step drops it, says so, and is kept with the name of the pe
   expect(await notes()).toHaveLength(1);
 });
 
+test("a cancel says that the task undoes its steps, and the page has a button for what was not undone", async () => {
+  const queue = await temporaryQueue();
+  const worker = await startedWorker(queue, { pollInterval: 50 });
+  let isOpen = false;
+  const refund = () => {
+    if (!isOpen) throw new Error("no bank");
+  };
+  const sale = task(uniqueName("sale"), async () => {
+    await step("charge", () => 7, { undo: { run: refund, maxRetries: 0 } });
+    await waitForEvent("never");
+  });
+  const id = await queue.enqueueTask(sale);
+  await vi.waitFor(async () => expect((await queue.getTask(id))?.status).toBe("waiting"), {
+    timeout: 20_000,
+  });
+  await worker.stop();
+  const desk = await openDesk({}, queue);
+  const cancelled = await desk.api(`/api/tasks/${id}/cancel`, {});
+  expect(cancelled.body.message).toBe(`Task ${id} undoes its steps, and ends then.`);
+  expect(wordsOf(await pageOf(desk, `/workflows/${id}`))).toContain("scheduled undoes its steps");
+  for (const [action, fields] of [
+    ["retry", {}],
+    ["delete", {}],
+  ] as const) {
+    const refused = await desk.api(`/api/tasks/${id}/${action}`, fields);
+    expect([refused.status, refused.body.message]).toEqual([
+      400,
+      `task ${id} undoes its steps: await its end first`,
+    ]);
+  }
+  await startedWorker(queue, { pollInterval: 50 });
+  expect((await queue.awaitTaskCompletion(id, { timeout: 20_000 })).status).toBe("failed");
+  const html = await pageOf(desk, `/workflows/${id}`);
+  expect(wordsOf(html)).toMatch(/charge .*undo: failed ?Error: no bank/);
+  expect(html).toContain("Undo again");
+  isOpen = true;
+  const again = await desk.api(`/api/tasks/${id}/retry`, { undo: true });
+  expect(again.body.message).toBe(`Task ${id} undoes its steps once more, and ends then.`);
+  expect((await queue.awaitTaskCompletion(id, { timeout: 20_000 })).status).toBe("cancelled");
+  expect(await pageOf(desk, `/workflows/${id}`)).not.toContain("Undo again");
+});
+
 test("the button of the page cancels the tree", async () => {
   const { desk, id } = await waitingOrder();
   const part = await desk.queue.enqueueTask(label.with({ delay: "1h" }), "part");

@@ -127,7 +127,6 @@ const Actions: FC<{ run: ShownRun; context: PageContext }> = ({ run: { task }, c
 const TaskLine: FC<{ run: ShownRun; view: View }> = ({ run: shown, view }) => {
   const { task, steps, children, more, hidesSteps } = shown;
   const { axis, context } = view;
-  const retried = hasFailed(shown) && task.id !== view.top;
   return (
     <li id={`task-${task.id}`}>
       <div class="run-line">
@@ -139,25 +138,7 @@ const TaskLine: FC<{ run: ShownRun; view: View }> = ({ run: shown, view }) => {
           <Status is={task.status} />
           {task.undoing ? <small> undoes its steps</small> : ""}
           {task.retryCount === 0 ? "" : <small>{` ${task.retryCount} of ${task.maxRetries} retries`}</small>}{" "}
-          {retried ? (
-            <ActionButton context={context} needs="retry" to={`/api/tasks/${task.id}/retry`}>
-              Retry
-            </ActionButton>
-          ) : (
-            ""
-          )}
-          {task.status === "failed" && task.error?.undo ? (
-            <ActionButton
-              context={context}
-              needs="retry"
-              to={`/api/tasks/${task.id}/retry`}
-              fields={{ undo: "true" }}
-            >
-              Undo again
-            </ActionButton>
-          ) : (
-            ""
-          )}
+          <Retries run={shown} view={view} />
           <small class="args">{cut(argsText(task))}</small>
           {task.error ? <Thrown error={task.error} /> : ""}
           {shown.waits.length === 0 ? "" : <Waits of={shown.waits} base={context.base} link="/workflows" />}
@@ -184,6 +165,30 @@ const TaskLine: FC<{ run: ShownRun; view: View }> = ({ run: shown, view }) => {
       )}
       {more ? <More task={task.id} view={view} /> : ""}
     </li>
+  );
+};
+
+/** Buttons that run a task of the tree again, or undo what was not undone. */
+const Retries: FC<{ run: ShownRun; view: View }> = ({ run, view: { context, top } }) => {
+  const { id, status, error } = run.task;
+  const to = `/api/tasks/${id}/retry`;
+  return (
+    <>
+      {hasFailed(run) && id !== top ? (
+        <ActionButton context={context} needs="retry" to={to}>
+          Retry
+        </ActionButton>
+      ) : (
+        ""
+      )}
+      {status === "failed" && error?.undo ? (
+        <ActionButton context={context} needs="retry" to={to} fields={{ undo: "true" }}>
+          Undo again
+        </ActionButton>
+      ) : (
+        ""
+      )}
+    </>
   );
 };
 
