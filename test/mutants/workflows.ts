@@ -312,7 +312,7 @@ export const workflowFaults: readonly Mutant[] = [
     in: "operationsOf",
     find: "transitions.holdUp = (ending) => undo.holdUp(ending)",
     replace: "transitions.holdUp = undefined",
-    caughtBy: undoOnSqlite(undoneAtTheEnd),
+    caughtBy: undoOnSqlite(undoneAfterCancel),
   },
   {
     name: "undos-run-in-the-order-of-their-steps",
@@ -329,14 +329,6 @@ export const workflowFaults: readonly Mutant[] = [
     find: "onFailure && !ending",
     replace: "onFailure",
     caughtBy: undoOnSqlite(undoneAtTheEnd),
-  },
-  {
-    name: "undoing-task-is-due",
-    why: "A worker claims a task that undoes its steps and runs it from its beginning; a pause holds its undos up.",
-    in: "never",
-    find: "Date.UTC(9999, 0, 1)",
-    replace: "Date.UTC(2000, 0, 1)",
-    caughtBy: undoOnSqlite(undoneAfterCancel),
   },
   {
     name: "cancelled-task-ends-as-failed",
