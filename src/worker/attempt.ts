@@ -355,9 +355,9 @@ export class RunningAttempt implements Execution {
 
   #outcomeOfCall(end: CallEnd): MaybePromise<Outcome> {
     const error = end.how === "threw" ? end.error : undefined;
-    if (isA(error, DecidedEnd)) return this.#decided(error);
     if (this.#timedOut) return this.#failed({ error: this.#timeoutBy(error), as: "timeout", final: false });
     if (end.how === "returned") return this.#succeeded(end.value);
+    if (isA(error, DecidedEnd)) return this.#decided(error);
     if (FinalFailure.isOne(error)) return this.#failed({ error: error.cause, as: "failed", final: true });
     if (isA(error, CancelTask)) return this.#cancelledBy(error);
     // The app may have thrown a subclass, so its delay is validated again.
