@@ -433,6 +433,9 @@ export interface Promoted {
   unreadableId?: string;
 }
 
+/** A task that a worker holds, as an outcome names it. */
+export type HeldTask = TaskVersion & Pick<Outcome, "ending">;
+
 /** What a worker needs: its row and heartbeat, claims and outcomes, and the maintenance that any worker does for all. */
 export interface WorkerStore {
   /** Inserts the worker's row. A claim needs it, and another process can rescue the worker's tasks only by it. */
@@ -470,7 +473,7 @@ export interface WorkerStore {
    */
   settleAndClaim(cycle: SettleAndClaim): Promise<SettleAndClaimResult>;
   /** The running tasks whose rows name this worker, in no order. */
-  heldBy(workerId: string): Promise<TaskVersion[]>;
+  heldBy(workerId: string): Promise<HeldTask[]>;
 
   /**
    * Writes the progress of running tasks. Skips a task whose generation has changed. No state change: generations stay,

@@ -24,6 +24,8 @@ export interface AttemptHost {
   throttle(record: TaskRecord, delay: number): Promise<void>;
   /** What features may use. @default the attempt has no database */
   readonly features?: AttemptFeatures | undefined;
+  /** The task is not this attempt's any more: looks why, and calls `lose`. Never rejects. */
+  checkLoss(record: TaskRecord): Promise<void>;
   /** Whether a transaction of the function's own has completed the task. */
   isCompleted(record: TaskRecord): Promise<boolean>;
   /** Reports an error that changes nothing: a hook or a retry policy threw. */

@@ -12,6 +12,8 @@ export interface AttemptPort extends Pick<AttemptFeatures, "queue" | "patience" 
   logWritten(): Promise<void>;
   /** Ends the attempt without an outcome: the task does not run any more, and its function is left alone. */
   leave(): void;
+  /** A write has found that the task is not this attempt's any more: it ends as one that has lost its task. */
+  lost(): void;
   report(error: unknown, where: string): void;
 }
 

@@ -163,7 +163,8 @@ export class RunningAttempt implements Execution {
     // A limit of the attempt is not to be spent by waiting.
     const hasLimit = (this.record.timeout ?? this.definition.call.timeout) !== undefined;
     const features = given && hasLimit ? { ...given, patience: 0 } : given;
-    const [leave, logWritten] = [() => this.#leave(), async () => await this.#log?.written(logWriteMs)];
+    const [leave, lost] = [() => this.#leave(), () => this.#hasLost()];
+    const logWritten = async () => await this.#log?.written(logWriteMs);
     return (
       features &&
       ((make) => {
@@ -173,6 +174,7 @@ export class RunningAttempt implements Execution {
           signal: this.#abort.signal,
           logWritten,
           leave,
+          lost,
           report,
         });
         return this.#part as ReturnType<typeof make>;
@@ -235,14 +237,16 @@ export class RunningAttempt implements Execution {
   /** The function never settles: it is left alone, with what it waits for. */
   #leave(): void {
     if (this.#released || this.#phase === "finished") return;
-    // The function has completed the task itself, and waits for something that does not come any more.
-    if (this.#completedWithin) {
-      this.#stopWaiting();
-      return;
-    }
     this.#released = "left";
     this.#timer?.clear();
     this.#finish(undefined);
+  }
+
+  #hasLost(): void {
+    if (this.#released || this.#phase === "finished") return;
+    // The function has completed the task itself, and waits for something that does not come any more.
+    if (this.#completedWithin) this.#stopWaiting();
+    else void this.#host.checkLoss(this.record);
   }
 
   /** The database has refused the attempt's outcome, and the task has failed with this error. */

@@ -68,8 +68,9 @@ export class Dispatcher {
   #limited = false;
   /** Whether the last claim was for functions that have groups or shared limits. */
   #sharing = false;
-  /** Claims of features that are under way. */
+  /** Claims of features that are under way, and what runs beside the slots because of them. */
   #takingOn = 0;
+  readonly #beside = new Set<RunningAttempt>();
   readonly #failures = new CycleFailures((batch) => this.#settleAgain(batch));
   readonly #reports: Reports;
 
@@ -91,6 +92,7 @@ export class Dispatcher {
       fillDefaults: (record, maxRetries) => defaults.fill(record, maxRetries),
       noteProgress: (record, progress, note) => this.#progress.add(record, progress, note),
       throttle: (record, delay) => throttleHolding(this.#held, host.store.limits, record, delay, report),
+      checkLoss: ({ id }) => this.ownership.check([id]),
       isCompleted: (record) => this.ownership.isCompleted(record),
       features: host.featuresOf?.(() => this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0),
       report,
@@ -127,6 +129,7 @@ export class Dispatcher {
       if (this.#isAbandoned()) return;
       for (const record of claimed) {
         const attempt = this.#own(record);
+        this.#beside.add(attempt);
         if (this.#mayStart(attempt)) this.#start(attempt);
         else attempt.interrupt();
       }
@@ -326,7 +329,9 @@ export class Dispatcher {
 
   /** `ended`: attempts that are not settled yet. Their slots count as free, unless cycles are failing. */
   #freeSlots(ended: number): number {
-    return this.#host.concurrency - this.inflight + (this.#failures.count > 0 ? 0 : ended);
+    return (
+      this.#host.concurrency - this.inflight + this.#beside.size + (this.#failures.count > 0 ? 0 : ended)
+    );
   }
 
   #accept(record: TaskRecord, startsIn: number | undefined): void {
@@ -367,6 +372,7 @@ export class Dispatcher {
   }
 
   readonly #onEnd = (attempt: RunningAttempt, outcome: Outcome | undefined): void => {
+    this.#beside.delete(attempt);
     if (outcome) {
       this.#ended.push(new PendingSettlement(attempt, outcome));
       // The end may let the parent go on.

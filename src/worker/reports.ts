@@ -42,18 +42,28 @@ export class Reports {
     }
   }
 
-  lost({ record, isHeldUp: isToEnd }: RunningAttempt, cancelled: TaskRecord | undefined): void {
-    if (isToEnd) {
-      this.#host.reportHeldUp?.(record);
-      this.#features?.hasStopped(record);
-    } else this.#host.reportLost(record, cancelled);
+  lost(attempt: RunningAttempt, cancelled: TaskRecord | undefined): void {
+    const { record } = attempt;
+    if (attempt.isHeldUp) this.#host.reportHeldUp?.(record);
+    else this.#host.reportLost(record, cancelled);
+    // Also if it is not known why the task was lost.
+    if (attempt.isHeldUp || attempt.hasParts) this.#features?.hasStopped(record);
   }
 
   /** The database refused the attempt's own outcome, and has stored this one; undefined: the task has moved on since. */
   #settledInstead(attempt: RunningAttempt, stored: Outcome | undefined, outcome: Outcome): void {
-    if (stored) this.#host.wakeups.taskEnded([stored.id]);
-    if (stored) this.#host.reportSettled(attempt.record, stored, attempt.ranMs);
-    else this.#host.reportLost(attempt.record, undefined);
-    if (stored?.kind === "failed" && outcome.kind !== "failed") attempt.failedInstead(stored.error);
+    const { record } = attempt;
+    if (!stored) {
+      this.lost(attempt, undefined);
+      return;
+    }
+    const tell = () => {
+      this.#host.wakeups.taskEnded([stored.id]);
+      this.#host.reportSettled(record, stored, attempt.ranMs);
+      if (stored.kind === "failed" && outcome.kind !== "failed") attempt.failedInstead(stored.error);
+    };
+    if (!attempt.hasParts || !this.#features) tell();
+    else
+      void this.#features.holdsUp(record).then((held) => (held ? this.#host.reportHeldUp?.(record) : tell()));
   }
 }

@@ -278,8 +278,8 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "lost-attempt-keeps-its-slot",
     why: "A function that goes on after its own completion holds its slot for ever.",
-    in: "WorkflowRun.end",
-    find: "this.port.leave();",
+    in: "WorkflowRun.lose",
+    find: "this.port.lost();",
     replace: "",
     caughtBy: onSqlite(
       "steps",

@@ -195,10 +195,11 @@ class Kit {
     const { max = mostAttempts, rethrow = false, concurrency = 10, ...rest } = readDrainOptions(given);
     const runner = this.#runner({ ...rest, max, concurrency, stopAtFailure: rethrow });
     await this.#running(runner, async () => {
-      do {
-        await runner.due();
+      for (let isBusy = true; isBusy; ) {
+        isBusy = await runner.due();
         runner.queueNames = await this.#pendingQueues();
-      } while (runner.queueNames.length > 0 && runner.mayBegin && (await runner.round()) > 0);
+        if (runner.queueNames.length > 0 && runner.mayBegin) isBusy = (await runner.round()) > 0 || isBusy;
+      }
     });
     const failure = runner.ended.find(({ kind }) => kind === "failed" || kind === "retry");
     if (rethrow && failure) throw failure.error;

@@ -269,9 +269,12 @@ export class TestRunner extends WorkerEmitter {
 
   // ---- rounds --------------------------------------------------------------------------------
 
-  /** What is due becomes pending, and hooks that crashes owe are called. */
-  async due(): Promise<void> {
+  /** What is due becomes pending, hooks that crashes owe are called, and steps are undone. Returns whether tasks ran for that. */
+  async due(): Promise<boolean> {
     await settleDue(this.#queue, this.#jobs);
+    const isBusy = this.#dispatcher.inflight > 0;
+    while (this.#dispatcher.inflight > 0 && !this.#isDead) await this.#dispatcher.cycleEnd();
+    return isBusy;
   }
 
   /** Claims tasks and runs them until none is left that may start. Returns how many attempts it has begun. */

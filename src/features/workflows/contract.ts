@@ -47,9 +47,6 @@ export interface EndedChild {
   error: string | null;
 }
 
-/** A task whose steps are to be undone now. */
-export interface Undoable extends Pick<TaskRecord, "id" | "func" | "queueName"> {}
-
 /** What a task waits for. */
 export interface Wait {
   /** The name of the step that waits. */
@@ -188,11 +185,14 @@ export interface WorkflowStore {
   /** How often an attempt to undo the steps of this task has begun. */
   undoRuns(taskId: number): Promise<number>;
 
-  /** Tasks of these functions whose steps are to be undone now, at most `limit`. */
-  undoable(runs: (queueName: string, func: string) => boolean, limit: number): Promise<Undoable[]>;
+  /** The ids of tasks of these functions whose steps are to be undone now, at most `limit`. */
+  undoable(runs: (queueName: string, func: string) => boolean, limit: number): Promise<number[]>;
 
-  /** Claims those of these tasks for a registered worker whose steps are still to be undone, whatever is paused or limited. */
-  takeUndoable(taskIds: readonly number[], workerId: string): Promise<TaskRecord[]>;
+  /**
+   * Claims those of these tasks for a registered worker whose steps may be undone now, `most` of them, whatever is paused or limited.
+   * The others, whose function still runs or whose children come first, are looked at again later.
+   */
+  takeUndoable(taskIds: readonly number[], workerId: string, most: number): Promise<TaskRecord[]>;
 
   /** The attempt in which the end of this task was decided does not run any more. False: nobody waits for that. */
   letUndo(task: TaskVersion & { workerId: string | null }): Promise<boolean>;

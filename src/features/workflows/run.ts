@@ -86,8 +86,10 @@ export class WorkflowRun implements AttemptPart {
   #deciding: Promise<void> | undefined;
   #isLooking = false;
   #wakeLook: () => void = () => undefined;
-  /** The task is parked, the attempt has lost it, or the function has ended. */
+  /** The task is parked, or the function has ended. */
   #isOver = false;
+  /** The task is not this attempt's any more. Steps that it has begun may be stored still, if somebody has cancelled it. */
+  #isLost = false;
 
   constructor(port: AttemptPort) {
     this.port = port;
@@ -158,7 +160,7 @@ export class WorkflowRun implements AttemptPart {
   /** Runs what no attempt has stored. Never settles once the attempt is over; rejects if its signal is aborted. */
   async begin<T>(act: () => Promise<T>): Promise<T> {
     if (this.#deciding) await this.#deciding;
-    if (this.#isOver || this.#isEnding) return await never();
+    if (this.#isOver || this.#isLost || this.#isEnding) return await never();
     this.port.signal.throwIfAborted();
     const running = act();
     this.#running.add(running);
@@ -274,7 +276,7 @@ export class WorkflowRun implements AttemptPart {
         this.workflows.write(this.port.record, [...failures, ...steps], children),
       );
       if (!started) {
-        this.end();
+        this.lose();
         return;
       }
       let next = 0;
@@ -285,10 +287,10 @@ export class WorkflowRun implements AttemptPart {
     }
   }
 
-  /** The task is parked, or not this attempt's any more: the function goes no further, and its slot is free. */
-  protected end(): void {
-    this.#isOver = true;
-    this.port.leave();
+  /** The task is not this attempt's any more: the function goes no further. */
+  protected lose(): void {
+    this.#isLost = true;
+    this.port.lost();
   }
 
   get #unstored() {
@@ -319,7 +321,7 @@ export class WorkflowRun implements AttemptPart {
 
   /** Whether the function waits for something. Beside that, steps may run. */
   get #waits(): boolean {
-    return !this.#isOver && !this.#isEnding && this.#waiting.size > 0;
+    return !this.#isOver && !this.#isLost && !this.#isEnding && this.#waiting.size > 0;
   }
 
   /** At the end of this turn, by when the function has begun whatever it does beside its waits. */
@@ -373,11 +375,13 @@ export class WorkflowRun implements AttemptPart {
       }
       const waits = [...this.#waiting.values()].map(({ wait }) => wait);
       const answer = await this.workflows.wait(this.port.record, waits, park);
-      if (!answer || answer.parked) {
-        this.end();
-        return true;
-      }
-      return this.#apply(answer);
+      if (!answer) this.lose();
+      else if (answer.parked) {
+        // The function goes no further, and its slot is free.
+        this.#isOver = true;
+        this.port.leave();
+      } else return this.#apply(answer);
+      return true;
     } finally {
       this.#deciding = undefined;
       decided();
@@ -444,7 +448,7 @@ export class WorkflowRun implements AttemptPart {
   // ---- the end -------------------------------------------------------------------------------
 
   ending(threw: boolean, error: unknown): Promise<void> | undefined {
-    const isAlive = !this.#isOver && !this.port.signal.aborted;
+    const isAlive = !this.#isOver && !this.#isLost && !this.port.signal.aborted;
     if (isAlive && this.#starts.size > 0)
       return Promise.allSettled(this.#starts).then(() => this.ending(threw, error));
     this.#isEnding = true;

@@ -1,5 +1,6 @@
 /** The job of every worker that finds tasks whose steps are to be undone, and what attempts tell of such tasks. */
-import { performance } from "../../base/runtime/timers.ts";
+import { performance, sleep } from "../../base/runtime/timers.ts";
+import { QueueClosedError } from "../../errors.ts";
 import { report } from "../../events.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
@@ -7,10 +8,13 @@ import type { TaskRecord } from "../../task.ts";
 import { type Job, type JobHost, longestSleep, type NextDue } from "../../worker/periodic-job.ts";
 import type { WorkflowStore } from "./contract.ts";
 
-/** Tasks that one look takes. */
-const batch = 10;
-/** The least milliseconds between two looks, unless the last one has found some: the function of a task may be nobody's. */
-const leastBetween = 1_000;
+/** Tasks that one look reads, and that it takes of them. */
+const [read, most] = [100, 10];
+/** The least milliseconds between two looks, unless the last one has taken some: nobody may be able to take what is there. */
+const leastBetween = 250;
+
+/** Milliseconds until a write that the database has refused is repeated. */
+const repeatAfter = 1_000;
 
 export class UndoJob implements Job {
   readonly name = "undoing the steps of tasks that do not complete";
@@ -25,8 +29,8 @@ export class UndoJob implements Job {
     this.#host = host;
   }
 
-  dueIn({ nextWait = Number.POSITIVE_INFINITY }: NextDue): number | undefined {
-    if (nextWait > 0 || !this.#host.code) return undefined;
+  dueIn({ hasWaits }: NextDue): number | undefined {
+    if (!hasWaits || !this.#host.code) return undefined;
     this.#isDue = true;
     return Math.max(0, this.#lookedAt + leastBetween - performance.now());
   }
@@ -36,20 +40,17 @@ export class UndoJob implements Job {
     if (!code || !this.#isDue) return longestSleep;
     this.#isDue = false;
     const runs = (queueName: string, func: string) => code.definitionOf(queueName, func)?.fn !== undefined;
-    const found = await this.#store.undoable(runs, batch);
+    const found = await this.#store.undoable(runs, read);
     let taken = 0;
     if (found.length > 0)
       await code.takeOn(async () => {
-        const tasks = await this.#store.takeUndoable(
-          found.map(({ id }) => id),
-          workerId,
-        );
+        const tasks = await this.#store.takeUndoable(found, workerId, most);
         taken = tasks.length;
         return tasks;
       });
-    // Tasks that nobody here may take yet would be found at once again.
     this.#lookedAt = taken > 0 ? Number.NEGATIVE_INFINITY : performance.now();
-    this.#isDue = taken === batch;
+    // Those that nobody may take yet are behind the others from now on.
+    this.#isDue = taken === most || found.length === read;
     return this.#isDue ? 0 : longestSleep;
   }
 }
@@ -66,11 +67,18 @@ export async function holdsUp(queue: Queue, { id, func }: TaskRecord): Promise<b
 
 /** The function of this attempt has stopped: what it has done may be undone. */
 export function letUndo(queue: Queue, record: TaskRecord): void {
-  const { store, wakeups } = internalsOf(queue);
-  store.workflows.letUndo(record).then(
-    (waited) => {
-      if (waited) wakeups.workAdded(true);
-    },
-    (error: unknown) => report(error, `letting task "${record.func}" (${record.id}) undo its steps`),
-  );
+  const { store, wakeups, checkOpen } = internalsOf(queue);
+  const letIt = async () => {
+    for (;;)
+      try {
+        checkOpen();
+        if (await store.workflows.letUndo(record)) wakeups.workAdded(true);
+        return;
+      } catch (error) {
+        if (error instanceof QueueClosedError) return;
+        report(error, `letting task "${record.func}" (${record.id}) undo its steps`);
+        await sleep(repeatAfter);
+      }
+  };
+  void letIt();
 }

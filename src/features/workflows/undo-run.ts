@@ -11,8 +11,9 @@ import { describeThrown } from "../../base/values/thrown.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { MaybePromise } from "../../store.ts";
 import { isFinished, type TaskError, type TaskUndo } from "../../task.ts";
+import { callChecked } from "../../worker/checked-call.ts";
 import { DecidedEnd } from "../../worker/decided-end.ts";
-import { runningAttempt } from "../../worker/task-context.ts";
+import { type CurrentTask, runningAttempt } from "../../worker/task-context.ts";
 import type { StoredStep, Wait } from "./contract.ts";
 import { never, type StepUndo, settleChild, valueIn, WorkflowRun } from "./run.ts";
 import { asStep, refuseAsync } from "./steps.ts";
@@ -25,15 +26,18 @@ const mostRuns = 10;
 
 /** The definition of a task whose end is held up: its function undoes the steps. */
 export function undoing(definition: TaskDefinition): TaskDefinition {
-  const { fn } = definition;
+  const { fn = () => undefined, checks } = definition;
   return {
     ...definition,
     runIn: "main",
     checks: undefined,
-    beforeRun: undefined,
     fn: async (...args) => {
-      const run = runningAttempt()?.part?.((port) => new UndoRun(port));
-      throw await (run as UndoRun).undo(() => fn?.(...args));
+      const attempt = runningAttempt() as CurrentTask;
+      const run = attempt.part?.((port) => new UndoRun(port)) as UndoRun;
+      // It needs what its schema makes of the arguments. Its result is nobody's.
+      const call = () =>
+        checks ? callChecked(fn, args, { ...checks, result: undefined }, attempt) : fn(...args);
+      throw await run.undo(call);
     },
   };
 }
@@ -150,7 +154,7 @@ class UndoRun extends WorkflowRun {
 
   /** Another worker has the task. */
   #leave(): Promise<never> {
-    this.end();
+    this.lose();
     return never();
   }
 

@@ -43,9 +43,10 @@ export type HoldUp = (
   tasks: readonly (Ending | Release)[],
 ) => Program<ReadonlyMap<Ending | Release, boolean>>;
 
-/** Also one whose end is no more held up: the feature forgets it. */
-export const mayBeHeldUp = ({ kind, rootId, ending }: Ending): boolean =>
-  kind !== "completed" && (rootId !== null || ending !== undefined);
+/** Also one whose end is no more held up: the feature forgets it. What runs may have got a part of a feature since it was read. */
+export const mayBeHeldUp = (ending: Ending): boolean =>
+  ending.kind !== "completed" &&
+  (ending.rootId !== null || ending.ending !== undefined || ending.stillRuns === true);
 
 /** A task whose end is held up does not go back to the queue. */
 export const isPartOfEnd = ({ ending }: Release): boolean => ending === "goes on";

@@ -5,6 +5,7 @@ import {
   type AttemptRecord,
   type Crash,
   crashName,
+  type HeldTask,
   type NewWorker,
   type Promoted,
   type Retention,
@@ -333,10 +334,11 @@ export class MaintenanceOperations {
     return (yield* count(this.#s.beatInSession, { workerId, session: null, anew: 1 })) > 0;
   }
 
-  *heldBy(workerId: string): Program<TaskVersion[]> {
+  *heldBy(workerId: string): Program<HeldTask[]> {
     return (yield* rows(this.#s.heldBy, { workerId })).map((row) => {
-      const { id, generationId } = toTaskRecord(row);
-      return { id, generationId };
+      const record = toTaskRecord(row);
+      const { id, generationId } = record;
+      return isEnding(record) ? { id, generationId, ending: "goes on" } : { id, generationId };
     });
   }
 

@@ -59,6 +59,7 @@ export function operationsOf(
   maintenance.onCrash = (crashes) => hooks.owe(crashes);
   maintenance.onRemove = (ids) => workflows.removeOf(ids);
   transitions.onEnd = (ended) => workflows.onEnd(ended);
+  tasks.onRetry = (id) => undo.onRetry(id);
   transitions.holdUp = (ending) => undo.holdUp(ending);
   tasks.isFixed = ({ func }) => func === groupFunction;
   tasks.onCancel = (record, error) => workflows.cancelTree(record, error);

@@ -95,7 +95,8 @@ export const nextSlot = (d: Dialect, p: Params) =>
 
 /** Milliseconds until the next wait is over by its time; null: none has one. */
 const nextWait = (d: Dialect, p: Params) =>
-  sql`(select ${d.minus(sql.raw("deadline"), d.now(p))} from dbq_waits where deadline is not null order by deadline limit 1)`;
+  sql`(select ${d.minus(sql.raw("deadline"), d.now(p))} from dbq_waits
+        where deadline is not null and kind <> 'undo' order by deadline limit 1)`;
 
 /** The columns of a task without options, and their values. Each column more costs such a task 1 to 2 % of its insert. */
 const plainColumns = sql.raw("func, args, priority, queue_name, max_retries, created_at, updated_at");

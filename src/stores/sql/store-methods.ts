@@ -261,7 +261,7 @@ function workflowMethods(
     hasUndos: (taskId) => run(() => undo.hasUndos(taskId)),
     undoRuns: (taskId) => run(() => undo.runs(taskId)),
     undoable: (runs, limit) => run(() => undo.undoable(runs, limit)),
-    takeUndoable: (taskIds, workerId) => write(() => undo.take(taskIds, workerId)),
+    takeUndoable: (taskIds, workerId, most) => write(() => undo.take(taskIds, workerId, most)),
     letUndo: (task) => write(() => undo.letUndo(task)),
     undoAgain: (taskId) => write(() => undo.undoAgain(taskId)),
     groupCounts: (groupId) => run(() => ops.groupCounts(groupId)),

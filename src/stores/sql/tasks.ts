@@ -124,6 +124,8 @@ export class TaskOperations {
   readonly #bringBack: Statement | undefined;
   /** Whether a task runs nowhere, so that it cannot run again. Undefined: each can. */
   isFixed: ((record: TaskRecord) => boolean) | undefined;
+  /** What else has to happen when a task that may have steps is made pending. Undefined: nothing. */
+  onRetry: ((id: number) => Program<void>) | undefined;
   /** Cancels the descendants of a task that was cancelled. Undefined: no task has any. */
   onCancel: ((record: TaskRecord, error: string) => Program<void>) | undefined;
 
@@ -322,14 +324,16 @@ export class TaskOperations {
   }
 
   /** `expected`: the generation that the task must still have. */
-  retry(id: number, expected?: number): Program<Operated> {
+  *retry(id: number, expected?: number): Program<Operated> {
     const { isFixed } = this;
-    return this.again(id, this.#s.reset, (task) => {
+    const operated = yield* this.again(id, this.#s.reset, (task) => {
       const { status, generationId } = task;
       if (isFixed?.(task) || isEnding(task)) return undefined;
       if (status === "running" || status === "pending" || status === "waiting") return undefined;
       return expected === undefined || expected === generationId ? {} : undefined;
     });
+    if (operated?.changed && operated.record.rootId !== null && this.onRetry) yield* this.onRetry(id);
+    return operated;
   }
 
   /**

@@ -14,7 +14,7 @@ import {
   withEnding,
   withoutEnding,
 } from "../../base/values/ending.ts";
-import type { Undoable, UndoState } from "../../features/workflows/contract.ts";
+import type { UndoState } from "../../features/workflows/contract.ts";
 import type { Operated, TaskVersion } from "../../store.ts";
 import { isFinished, type TaskRecord } from "../../task.ts";
 import { listed } from "./columns.ts";
@@ -31,6 +31,9 @@ const never = Date.UTC(9999, 0, 1);
 
 /** Milliseconds until an attempt to undo that has failed as a whole is repeated. */
 const afterFailure = 5_000;
+
+/** Milliseconds until a task is looked at again that nobody may take yet. */
+const untilNextLook = 500;
 
 /** The name of the row in `dbq_waits` when no attempt has to stop before. */
 const free = "undo";
@@ -56,7 +59,7 @@ const toUndoRow = ([taskId, name, runs, due]: Row): UndoRow => ({
 });
 
 function readStatements(d: Dialect) {
-  const name = itemColumns(["func"]);
+  const pair = itemColumns(["queueName", "func"]);
   const task = listed(d, "dbq_tasks", taskColumns, { givenKey: true });
   const isDue = (p: Params) => sql`deadline is not null and deadline <= ${d.now(p)}`;
   return {
@@ -73,9 +76,9 @@ function readStatements(d: Dialect) {
       where kind = 'undo' and ${isDue(p)} and dbq_tasks.id = dbq_waits.task_id`,
 
     undoable: (p) => sql`
-      select dbq_tasks.id, dbq_tasks.queue_name, dbq_tasks.func, dbq_waits.name
-      from ${d.objects(p.funcs, name)} ${d.joinEach} dbq_waits ${d.joinEach} dbq_tasks
+      select dbq_tasks.id from ${d.objects(p.pairs, pair)} ${d.joinEach} dbq_waits ${d.joinEach} dbq_tasks
       where target = ${d.nameOf(itemOf("func"))} and kind = 'undo' and ${isDue(p)} and dbq_tasks.id = dbq_waits.task_id
+        and dbq_tasks.queue_name = ${d.nameOf(itemOf("queueName"))}
       order by dbq_waits.deadline ${d.atMost(p.limit)}`,
 
     workerIds: () => sql`select id from dbq_workers`,
@@ -119,8 +122,11 @@ function writeStatements(d: Dialect) {
       update dbq_waits set name = ${p.name}, mode = ${p.runs}, deadline = ${d.plus(d.now(p), d.integer(p.delay))}
       where task_id = ${p.id} and kind = 'undo'`,
 
+    postpone: (p) => sql`
+      update dbq_waits set deadline = ${d.plus(d.now(p), d.integer(p.delay))} where task_id = ${p.id} and kind = 'undo'`,
+
     letUndo: (p) => sql`
-      update dbq_waits set name = ${sql.raw(`'${free}'`)} where task_id = ${p.id} and ${d.same("name", p.name)} and kind = 'undo'`,
+      update dbq_waits set name = ${sql.raw(`'${free}'`)}, deadline = ${d.now(p)} where task_id = ${p.id} and ${d.same("name", p.name)} and kind = 'undo'`,
 
     deleteUndo: (p) => sql`delete from dbq_waits where ${d.among("task_id", p.ids)} and kind = 'undo'`,
 
@@ -156,6 +162,8 @@ export class UndoOperations {
   /** `HoldUp`: holds up the ends of tasks with steps that are to be undone, until one says that it is over. */
   *holdUp(tasks: readonly (Ending | Release)[]): Program<Map<Ending | Release, boolean>> {
     const ids = json(tasks.map(({ id }) => id));
+    // Before the look at their steps: an attempt that stores one has this lock.
+    yield* rows(this.#s.lock, { ids });
     const wanted = new Set((yield* rows(this.#s.wanted, { ids })).map(([id]) => Number(id)));
     const isOne = tasks.some(({ ending }) => ending === "goes on" || ending === "is over");
     const undoing = wanted.size > 0 || isOne ? yield* this.#undoing(ids) : new Map<number, UndoRow>();
@@ -221,19 +229,13 @@ export class UndoOperations {
     return (yield* this.#undoing(json([taskId]))).get(taskId)?.runs ?? 0;
   }
 
-  *undoable(runs: (queueName: string, func: string) => boolean, limit: number): Program<Undoable[]> {
+  *undoable(runs: (queueName: string, func: string) => boolean, limit: number): Program<number[]> {
     const functions = (yield* rows(this.#s.functions, {})).map(([queueName, func]) => ({
       ...{ queueName: String(queueName), func: String(func) },
     }));
     const known = functions.filter(({ queueName, func }) => runs(queueName, func));
     if (known.length === 0) return [];
-    const funcs = JSON.stringify([...new Set(known.map(({ func }) => func))].map((func) => ({ func })));
-    const found = (yield* rows(this.#s.undoable, { funcs, limit })).map(([id, queueName, func, name]) => ({
-      ...{ id: Number(id), queueName: String(queueName), func: String(func), name: String(name) },
-    }));
-    const here = found.filter(({ queueName, func }) => runs(queueName, func));
-    const isGone = here.some(({ name }) => name !== free) ? yield* this.#isGone() : () => true;
-    return here.filter(({ name }) => isGone(workerIn(name)));
+    return (yield* rows(this.#s.undoable, { pairs: JSON.stringify(known), limit })).map(([id]) => Number(id));
   }
 
   /** Whether no worker of this id is registered. */
@@ -242,7 +244,7 @@ export class UndoOperations {
     return (workerId) => workerId === undefined || !ids.has(workerId);
   }
 
-  *take(taskIds: readonly number[], workerId: string): Program<TaskRecord[]> {
+  *take(taskIds: readonly number[], workerId: string, most: number): Program<TaskRecord[]> {
     const [worker] = yield* rows(this.#texts.statements.lockWorker, { workerId });
     if (!worker) return [];
     const ids = json(taskIds);
@@ -252,8 +254,12 @@ export class UndoOperations {
     const taken: TaskRecord[] = [];
     for (const task of tasks) {
       const row = undoing.get(task.id);
-      const isFree = row?.isDue && isGone(workerIn(row.name)) && isEnding(task) && task.status !== "running";
-      if (!isFree || (yield* this.#hasUndoingBelow(task))) continue;
+      if (taken.length === most || !row?.isDue || !isEnding(task) || task.status === "running") continue;
+      if (!isGone(workerIn(row.name)) || (yield* this.#hasUndoingBelow(task))) {
+        // Behind the others, so that it hides none of them.
+        yield* count(this.#s.postpone, { id: task.id, delay: untilNextLook }, false);
+        continue;
+      }
       const claim = { id: task.id, generationId: task.generationId, workerId, startedAt: Number(worker[0]) };
       if ((yield* changes(this.#s.take, [claim]))[0] !== true) continue;
       yield* count(
@@ -287,6 +293,11 @@ export class UndoOperations {
   ): Program<boolean> {
     if ((yield* rows(this.#s.lockRunning, { id, generationId })).length === 0) return false;
     return (yield* count(this.#s.storeUndo, { id, name, state, error }, false)) > 0;
+  }
+
+  /** A task runs again in which some steps were not undone: they are, if it does not complete. */
+  *onRetry(taskId: number): Program<void> {
+    yield* count(this.#s.undoAgain, { id: taskId }, false);
   }
 
   /** Of a failed task that says what was not undone. */

@@ -26,11 +26,48 @@ async function hasBegun(queue: Queue, runs: number): Promise<void> {
   });
 }
 
+const undoing = async (queue: Queue, id: number) => (await queue.getTask(id))?.undoing === true;
+
+/** As if a worker of another machine had run the tasks of this queue to a step that has something to undo. */
+async function steppedByHand(queue: Queue, queueName: string): Promise<void> {
+  const { store } = internalsOf(queue);
+  const other = { host: "elsewhere", bootId: null, pidNamespace: null, pid: 1, processStart: null };
+  await store.register({
+    ...other,
+    id: "elsewhere:1",
+    queueNames: [queueName],
+    concurrency: 50,
+    lease: 600_000,
+  });
+  const tasks = await queue.listTasks({ queueName, limit: 50 });
+  const claim = {
+    workerId: "elsewhere:1",
+    queueNames: [queueName],
+    funcs: [tasks[0]?.func ?? ""],
+    limit: 50,
+  };
+  const { claimed } = await store.settleAndClaim({ outcomes: [], claim });
+  for (const task of claimed) {
+    const one = { name: "s", seq: 1, value: "1", error: null, startedAt: null, undoes: true };
+    expect(await store.workflows.write(task, [one], [])).toEqual([]);
+  }
+}
+
+/** A schema by which a text becomes a date. */
+const asDate = () => ({
+  "~standard": {
+    version: 1 as const,
+    vendor: "test",
+    validate: (value: unknown) => ({ value: new Date(value as string) }),
+  },
+});
+
 export function undoCases(database: string, place: () => Promise<string>): void {
   async function start(options = {}) {
-    const queue = await temporaryQueue({}, await place());
+    const target = await place();
+    const queue = await temporaryQueue({}, target);
     const worker = await startedWorker(queue, { pollInterval: 50, concurrency: 1, ...options });
-    return { queue, worker };
+    return { queue, worker, place: target };
   }
 
   const states = async (queue: Queue, id: number) =>
@@ -147,6 +184,92 @@ export function undoCases(database: string, place: () => Promise<string>): void 
       goOn.resolve();
       expect(await end(queue, id)).toMatchObject({ status: "cancelled" });
       expect(said).toEqual(["shipped", "return", "refund"]);
+    });
+
+    test("a function that waits in its slot is undone when another process cancels its task", async () => {
+      const { queue, place: target } = await start({ concurrency: 2 });
+      const other = await temporaryQueue({}, target);
+      const undone: string[] = [];
+      const flow = named(async () => {
+        await step("charge", () => 1, { undo: () => undone.push("refund") });
+        await waitForEvent("never");
+      });
+      const id = await queue.enqueueTask(flow);
+      await until(async () => (await queue.getRun(id))?.steps.length === 1);
+      expect(await other.cancelTask(id)).toMatchObject({ undoing: true });
+      expect(await end(queue, id)).toMatchObject({ status: "cancelled" });
+      expect(undone).toEqual(["refund"]);
+    });
+
+    test("tasks that nobody may undo yet hide no other one, and an undo keeps no slot from other tasks", async () => {
+      const { queue } = await start();
+      const hold = deferred();
+      const part = named(async () => await waitForEvent("never"));
+      const elsewhere = part.with({ queueName: "nobody's" });
+      const blocked = named(async () => {
+        await step("charge", () => 1, { undo: () => undefined });
+        await child(elsewhere);
+      });
+      const ids = await queue.enqueueTasks(Array.from({ length: 12 }, () => [blocked] as const));
+      for (const id of ids) await waitsIn(queue, id);
+      await steppedByHand(queue, "nobody's");
+      for (const id of ids) expect(await queue.cancelTask(id)).toMatchObject({ undoing: true });
+      const slow = named(
+        async () => {
+          await step("charge", () => 1, { undo: () => hold.promise });
+          throw new Error("bad");
+        },
+        { maxRetries: 0 },
+      );
+      const id = await queue.enqueueTask(slow);
+      await until(async () => (await queue.getTask(id))?.status === "running" && (await undoing(queue, id)));
+      expect(await end(queue, await queue.enqueueTask(named(() => "beside")))).toMatchObject({
+        result: "beside",
+      });
+      hold.resolve();
+      expect(await end(queue, id)).toMatchObject({ status: "failed", error: bad });
+      expect(await queue.countTasks({ func: blocked.taskName } as never)).toMatchObject({ scheduled: 12 });
+    });
+
+    test("an undo gets what the schema has made of the arguments, and beforeRun runs before it", async () => {
+      const { queue } = await start();
+      const said: unknown[] = [];
+      const input = asDate();
+      const flow = named(
+        async (at: Date) => {
+          await step("charge", () => 1, { undo: () => said.push(at.getTime()) });
+          throw new Error("bad");
+        },
+        { maxRetries: 0, input, beforeRun: () => said.push("before") } as never,
+      );
+      expect(await end(queue, await queue.enqueueTask(flow, "1970-01-01T00:00:01Z" as never))).toMatchObject({
+        status: "failed",
+        error: bad,
+      });
+      expect(said).toEqual(["before", "before", 1_000]);
+    });
+
+    test("a step that was not undone is undone when a task that was retried fails again", async () => {
+      const { queue } = await start();
+      let broken = true;
+      const refunds: number[] = [];
+      const refund = () => {
+        if (broken) throw new Error("no bank");
+        refunds.push(1);
+      };
+      const flow = named(
+        async () => {
+          await step("charge", () => 1, { undo: { run: refund, maxRetries: 0 } });
+          throw new Error("bad");
+        },
+        { maxRetries: 0 },
+      );
+      const id = await queue.enqueueTask(flow);
+      expect((await end(queue, id)).error?.undo).toMatchObject([{ status: "failed" }]);
+      broken = false;
+      await queue.retryTask(id);
+      const ended = await end(queue, id);
+      expect([ended.status, ended.error?.undo, refunds]).toEqual(["failed", undefined, [1]]);
     });
 
     test("an undo that fails for good stops no other; retryTask undoes it again, and the task ends as it was to end", async () => {

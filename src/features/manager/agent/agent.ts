@@ -207,6 +207,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
       noteProgress: (record, n, note) => progress.add(record, n, note),
       // The outcome says so to the Manager, which writes both.
       throttle: async () => undefined,
+      checkLoss: async () => undefined,
       isCompleted: async () => false,
       report,
     };
