@@ -439,4 +439,53 @@ export const workflowFaults: readonly Mutant[] = [
     replace: "isFixed?.(task)",
     caughtBy: undoOnSqlite(nobodyInterferes),
   },
+  {
+    name: "cancel-beside-a-step-ends-the-task",
+    why: "A step that is committed while somebody cancels its task is never undone.",
+    in: "mayBeHeldUp",
+    find: "ending.rootId !== null || ending.ending !== undefined || ending.stillRuns === true",
+    replace: "ending.rootId !== null || ending.ending !== undefined",
+    caughtBy: {
+      file: "test/features/workflows/servers.full.test.ts",
+      test: "on a server > undo on Postgres > a step that is being committed when its task is cancelled is undone",
+    },
+  },
+  {
+    name: "look-that-finds-a-cancel-lets-nothing-be-undone",
+    why: "A task that is cancelled while its function waits in its slot undoes its steps for ever.",
+    in: "RunningAttempt.#hasLost",
+    find: "void this.#host.checkLoss(this.record);",
+    replace: "this.#leave();",
+    caughtBy: undoOnSqlite(
+      "a function that waits in its slot is undone when another process cancels its task",
+    ),
+  },
+  {
+    name: "undo-without-its-schema",
+    why: "The undo of a step gets the stored text in place of the date that its function knows.",
+    in: "undoing",
+    find: "checks ? callChecked(fn, args, { ...checks, result: undefined }, attempt) : fn(...args)",
+    replace: "fn(...args)",
+    caughtBy: undoOnSqlite(
+      "an undo gets what the schema has made of the arguments, and beforeRun runs before it",
+    ),
+  },
+  {
+    name: "undo-keeps-a-slot",
+    why: "An undo that is tried again for minutes keeps the worker from its tasks.",
+    in: "Dispatcher.takeOn",
+    find: "this.#beside.add(attempt);",
+    replace: "",
+    caughtBy: undoOnSqlite(
+      "tasks that nobody may undo yet hide no other one, and an undo keeps no slot from other tasks",
+    ),
+  },
+  {
+    name: "failed-undo-is-forgotten-by-a-retry",
+    why: "A charge whose refund has failed stays after a retry that fails, too.",
+    in: "operationsOf",
+    find: "tasks.onRetry = (id) => undo.onRetry(id)",
+    replace: "tasks.onRetry = undefined",
+    caughtBy: undoOnSqlite("a step that was not undone is undone when a task that was retried fails again"),
+  },
 ];

@@ -2,7 +2,7 @@
 import { sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { child, sleep, step, waitForEvent } from "../../../src/features/workflows/steps.ts";
-import { CancelTask, currentTask, type Queue, type Worker } from "../../../src/index.ts";
+import { CancelTask, currentTask, type Queue, type Task, type Worker } from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
 import { deferred, startedWorker, temporaryQueue } from "../../support/queue.ts";
 import { atOnce, end, named, until } from "./support.ts";
@@ -52,6 +52,8 @@ async function steppedByHand(queue: Queue, queueName: string): Promise<void> {
     expect(await store.workflows.write(task, [one], [])).toEqual([]);
   }
 }
+
+const storedStep = { name: "by hand", seq: 1, value: "1", error: null, startedAt: null };
 
 /** A schema by which a text becomes a date. */
 const asDate = () => ({
@@ -199,6 +201,44 @@ export function undoCases(database: string, place: () => Promise<string>): void 
       expect(await other.cancelTask(id)).toMatchObject({ undoing: true });
       expect(await end(queue, id)).toMatchObject({ status: "cancelled" });
       expect(undone).toEqual(["refund"]);
+    });
+
+    test("a step that is being committed when its task is cancelled is undone", async () => {
+      const { queue, place: target } = await start();
+      // On SQLite nothing comes between.
+      if (internalsOf(queue).store.synchronous) return;
+      const other = await temporaryQueue({}, target);
+      const undone: string[] = [];
+      const [inside, goOn] = [deferred(), deferred()];
+      const flow = named(async () => {
+        const book = async () => {
+          inside.resolve();
+          await goOn.promise;
+        };
+        await step.within("book", book, { undo: async () => undone.push("unbook") });
+        await waitForEvent("never");
+      });
+      const id = await queue.enqueueTask(flow);
+      await inside.promise;
+      // The step has no lock until it is stored: then the cancel waits for it.
+      const within = queue.transaction(async (tx: unknown) => {
+        const { workflows } = internalsOf(queue).store.within(tx);
+        expect(await workflows.storeStep({ id, generationId: 2 }, { ...storedStep, undoes: true })).toBe(
+          true,
+        );
+        const cancelled = other.cancelTask(id);
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        return { cancelled };
+      });
+      const { cancelled } = (await within) as unknown as { cancelled: Promise<Task> };
+      expect(await cancelled).toMatchObject({ undoing: true });
+      goOn.resolve();
+      // The function does not come to the step that the test has stored.
+      expect((await end(queue, id)).error?.undo).toEqual([
+        { step: "book", status: "done" },
+        { step: "by hand", status: "unknown" },
+      ]);
+      expect(undone).toEqual(["unbook"]);
     });
 
     test("tasks that nobody may undo yet hide no other one, and an undo keeps no slot from other tasks", async () => {
