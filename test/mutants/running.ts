@@ -37,7 +37,7 @@ export const runningFaults: readonly Mutant[] = [
     name: "one-task-too-many",
     why: "A worker with one slot runs two tasks at once that must not meet.",
     in: "Dispatcher.#freeSlots",
-    find: "this.#host.concurrency - this.inflight + (this.#failures.count > 0 ? 0 : ended)",
+    find: "this.#host.concurrency - this.inflight + this.#beside.size + (this.#failures.count > 0 ? 0 : ended)",
     replace: "this.#host.concurrency - this.inflight + 1 + (this.#failures.count > 0 ? 0 : ended)",
     caughtBy: inWorker("claiming", "a worker runs as many tasks at once as its concurrency, and never more"),
   },

@@ -408,8 +408,8 @@ export const workflowFaults: readonly Mutant[] = [
     name: "parent-undoes-before-its-children",
     why: "The order is paid back while its parcels are still on their way.",
     in: "UndoOperations.take",
-    find: "!isFree || (yield* this.#hasUndoingBelow(task))",
-    replace: "!isFree",
+    find: "!isGone(workerIn(row.name)) || (yield* this.#hasUndoingBelow(task))",
+    replace: "!isGone(workerIn(row.name))",
     caughtBy: undoOnSqlite("children that are cancelled with their parent undo their steps before it does"),
   },
   {
