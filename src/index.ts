@@ -170,6 +170,7 @@ export {
   type TaskError,
   type TaskId,
   type TaskStatus,
+  type TaskUndo,
   taskStatuses,
 } from "./task.ts";
 export type { WorkerEvents } from "./worker/events.ts";

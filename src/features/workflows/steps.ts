@@ -6,13 +6,13 @@ import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
 import { after } from "../../base/runtime/timers.ts";
 import type { Enqueueable } from "../../base/tasks/enqueueable.ts";
 import { registrationOf } from "../../base/tasks/registry.ts";
-import { AsyncTransactionError, NotInTaskError } from "../../errors.ts";
+import { NotInTaskError } from "../../errors.ts";
 import { prepare } from "../../queue/enqueue.ts";
 import { internalsOf } from "../../queue/internals.ts";
-import { isAsync } from "../../queue/transaction.ts";
 import type { MaybePromise } from "../../store.ts";
 import type { TaskId } from "../../task.ts";
-import { type CurrentTask, runAs, runningAttempt } from "../../worker/task-context.ts";
+import { runningAttempt } from "../../worker/task-context.ts";
+import { asStep, refuseAsync } from "./as-step.ts";
 import type { Wait } from "./contract.ts";
 import { stepName } from "./names.ts";
 import { type StepUndo, WorkflowRun } from "./run.ts";
@@ -185,30 +185,6 @@ async function stepWithin<T>(
       throw error;
     }
   });
-}
-
-/** @throws AsyncTransactionError */
-export function refuseAsync(fn: (...args: never[]) => unknown, owner: string): void {
-  if (isAsync(fn))
-    throw new AsyncTransactionError(
-      `${owner}: on SQLite its function must not be async: no transaction was begun`,
-    );
-}
-
-/** Calls `fn` so that `currentTask().stepKey` is that of this step. */
-export function asStep<T>(run: WorkflowRun, key: string, fn: () => T): () => T {
-  const attempt = runningAttempt() as CurrentTask;
-  const { id, createdAt } = run.port.record;
-  // With the time, since the first task of another database has the same id.
-  const stepKey = `dbq-${id}-${createdAt.toString(36)}-${encodeURIComponent(key)}${run.placeOf(key)}`;
-  const inStep: CurrentTask = {
-    get current() {
-      return Object.create(attempt.current, { stepKey: { value: stepKey, enumerable: true } });
-    },
-    ...(attempt.part && { part: attempt.part }),
-    step: key,
-  };
-  return () => runAs(inStep, fn);
 }
 
 // ---- waits -------------------------------------------------------------------------------------

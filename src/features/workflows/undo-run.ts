@@ -14,9 +14,9 @@ import { isFinished, type TaskError, type TaskUndo } from "../../task.ts";
 import { callChecked } from "../../worker/checked-call.ts";
 import { DecidedEnd } from "../../worker/decided-end.ts";
 import { type CurrentTask, runningAttempt } from "../../worker/task-context.ts";
+import { asStep, refuseAsync } from "./as-step.ts";
 import type { StoredStep, Wait } from "./contract.ts";
 import { never, type StepUndo, settleChild, valueIn, WorkflowRun } from "./run.ts";
-import { asStep, refuseAsync } from "./steps.ts";
 import { tried } from "./tries.ts";
 
 /** Milliseconds in which the function comes to no stored step: then it is taken to come to no more. */
