@@ -38,7 +38,10 @@ export interface StepOptions<T = unknown> extends TryOptions {
 /** A function that undoes a step, and how it is tried: 10 times again, unless `maxRetries` says otherwise. */
 export type Undo<A extends unknown[]> =
   | ((...args: A) => unknown)
-  | ({ run: (...args: A) => unknown } & TryOptions);
+  | (TryOptions & {
+      /** Undoes the step. */
+      run: (...args: A) => unknown;
+    });
 
 const tryReaders = {
   maxRetries: integer(0, 1_000),
@@ -135,14 +138,15 @@ export interface Step {
   within: StepWithin;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the type of the queue's Drizzle transaction, which a function without its queue cannot know
-type Tx = any;
+/** The queue's Drizzle transaction, whose type a function without its queue cannot know. */
+// biome-ignore lint/suspicious/noExplicitAny: see above
+export type StepTransaction = any;
 
 /** `undo` gets the transaction, too: what it writes and the mark that the step is undone are committed together. */
 export type StepWithin = <T>(
   name: string,
-  fn: (tx: Tx) => T,
-  options?: { undo?: Undo<[tx: Tx, value: Awaited<T>]> },
+  fn: (tx: StepTransaction) => T,
+  options?: { undo?: Undo<[tx: StepTransaction, value: Awaited<T>]> },
 ) => Promise<Awaited<T>>;
 
 /** Rolls the transaction of `step.within` back when the attempt has lost its task. The function does not see it. */
@@ -151,7 +155,7 @@ class MovedOn extends Error {}
 async function stepWithin<T>(
   name: string,
   fn: (tx: unknown) => T,
-  options?: { undo?: Undo<[tx: Tx, value: Awaited<T>]> },
+  options?: { undo?: Undo<[tx: StepTransaction, value: Awaited<T>]> },
 ): Promise<Awaited<T>> {
   const run = runOfTask("step.within");
   const named = stepName(name, "step.within: name");
