@@ -4,10 +4,12 @@ import type { Figures, Settings } from "../benchmark.ts";
 import { launchDbos, storedOutputs } from "../peers/dbos.ts";
 import { withConnection } from "../server/connection.ts";
 import { withDatabase } from "../server/databases.ts";
-import { measureSteps, type StepRunner, type StepVariant, stepThrough, timed } from "./variants.ts";
+import { measureSteps, type StepRunner, type StepVariant, Stopwatch } from "./variants.ts";
+
+const stopwatch = new Stopwatch();
 
 const work = DBOS.registerWorkflow(
-  (steps: number) => stepThrough(steps, (name, fn) => DBOS.runStep(async () => fn(), { name })),
+  (steps: number) => stopwatch.measured(steps, (name, fn) => DBOS.runStep(async () => fn(), { name })),
   { name: "work" },
 );
 
@@ -23,8 +25,9 @@ async function runnerOn(url: string): Promise<StepRunner> {
           results.push(await (await DBOS.startWorkflow(work)(steps)).getResult());
         }
       };
-      const spent = await timed(() => Promise.all(Array.from({ length: concurrency }, lane)));
-      return { spent, results };
+      void stopwatch.times(tasks);
+      await Promise.all(Array.from({ length: concurrency }, lane));
+      return { spent: stopwatch.spent(), results };
     },
     stored: () => withConnection(url, ({ number }) => number(storedOutputs)),
     [Symbol.asyncDispose]: () => DBOS.shutdown(),

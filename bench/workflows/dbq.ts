@@ -5,26 +5,14 @@ import { step } from "dbq-ts/workflow";
 import type { Figures, Settings } from "../benchmark.ts";
 import { withConnection } from "../server/connection.ts";
 import { withDatabase } from "../server/databases.ts";
-import {
-  type Answer,
-  Countdown,
-  measureSteps,
-  type StepRunner,
-  type StepVariant,
-  stepThrough,
-  timed,
-} from "./variants.ts";
+import { type Answer, measureSteps, type StepRunner, type StepVariant, Stopwatch } from "./variants.ts";
 
 type Place = "sqlite" | "postgres";
 type StepSettings = Settings<StepVariant>;
 
-const returned = new Countdown();
+const stopwatch = new Stopwatch();
 
-const work = task("work", async (steps: number) => {
-  const sum = await stepThrough(steps, step);
-  returned.hit();
-  return sum;
-});
+const work = task("work", (steps: number) => stopwatch.measured(steps, step));
 
 /** What is enqueued beside the steps: it has one of their values as its argument. */
 const single = task("single", (answer: Answer) => answer.n);
@@ -36,16 +24,6 @@ function inDatabase<T>(on: Place, { directory }: StepSettings, use: (url: string
 
 function open(on: Place, url: string, { synchronous }: StepSettings): Promise<Queue> {
   return openQueue(url, on === "sqlite" ? { synchronous } : {});
-}
-
-/** Starts the worker. Resolves when `all` has, and the worker has settled the last tasks. */
-export async function drained(worker: Worker, all: Promise<void>): Promise<void> {
-  const failed = new Promise<never>((_, reject) => {
-    worker.on("error", reject);
-  });
-  await worker.start();
-  await Promise.race([all, failed]);
-  await worker.idle();
 }
 
 export async function storedSteps(on: Place, url: string): Promise<number> {
@@ -65,17 +43,26 @@ export function measureDbq(on: Place): (settings: StepSettings) => Promise<Figur
     inDatabase(on, settings, (url) =>
       measureSteps(settings, async (): Promise<StepRunner> => {
         const queue = await open(on, url, settings);
+        const worker = new Worker(queue, { concurrency: settings.variant.concurrency, tasks: [work] });
+        const failed = new Promise<never>((_, reject) => {
+          worker.on("error", reject);
+        });
+        await worker.start();
         return {
-          async run({ tasks, steps, concurrency }) {
+          async run({ tasks, steps }) {
+            const all = stopwatch.times(tasks);
             const ids = await queue.enqueueTasks(Array.from({ length: tasks }, () => [work, steps] as const));
-            const worker = new Worker(queue, { concurrency, tasks: [work] });
-            const spent = await timed(() => drained(worker, returned.times(tasks)));
-            await worker.stop();
+            await Promise.race([all, failed]);
+            await worker.idle();
+            const spent = stopwatch.spent();
             const ended = await Promise.all(ids.map((id) => queue.getTask(id)));
             return { spent, results: ended.map((each) => each?.status === "completed" && each.result) };
           },
           stored: () => storedSteps(on, url),
-          [Symbol.asyncDispose]: () => queue.close(),
+          async [Symbol.asyncDispose]() {
+            await worker.stop();
+            await queue.close();
+          },
         };
       }),
     );
@@ -89,15 +76,13 @@ export function measureEnqueue(on: Place): (settings: StepSettings) => Promise<F
         const queue = await open(on, url, settings);
         return {
           async run({ steps }) {
-            let sum = 0;
-            const spent = await timed(async () => {
-              sum = await stepThrough(steps, async (_name, fn) => {
-                const answer = fn();
-                await queue.enqueueTask(single, answer);
-                return answer;
-              });
+            void stopwatch.times(1);
+            const sum = await stopwatch.measured(steps, async (_name, fn) => {
+              const answer = fn();
+              await queue.enqueueTask(single, answer);
+              return answer;
             });
-            return { spent, results: [sum] };
+            return { spent: stopwatch.spent(), results: [sum] };
           },
           stored: async () => (await queue.countTasks()).pending,
           [Symbol.asyncDispose]: () => queue.close(),

@@ -4,8 +4,8 @@ import { openQueue, type Queue, task, Worker } from "dbq-ts";
 import { all, child } from "dbq-ts/workflow";
 import type { Figures, Settings, Variant } from "../benchmark.ts";
 import { withDatabase } from "../server/databases.ts";
-import { drained, storedSteps } from "./dbq.ts";
-import { Countdown, timed } from "./variants.ts";
+import { storedSteps } from "./dbq.ts";
+import { Countdown } from "./variants.ts";
 
 type Place = "sqlite" | "postgres";
 
@@ -46,10 +46,26 @@ async function enqueuePlain(queue: Queue, tasks: number): Promise<void> {
     );
 }
 
+/** Starts the worker. Resolves when `all` has, and the worker has settled the last tasks. */
+async function drained(worker: Worker, all: Promise<void>): Promise<void> {
+  const failed = new Promise<never>((_, reject) => {
+    worker.on("error", reject);
+  });
+  await worker.start();
+  await Promise.race([all, failed]);
+  await worker.idle();
+}
+
+async function timed(work: () => Promise<void>): Promise<number> {
+  const start = performance.now();
+  await work();
+  return performance.now() - start;
+}
+
 /** Drains `tasks` plain tasks; returns the milliseconds. */
 async function runPlain(queue: Queue, worker: Worker, tasks: number, filled: boolean): Promise<number> {
   if (filled) await enqueuePlain(queue, tasks);
-  const { milliseconds } = await timed(async () => {
+  const milliseconds = await timed(async () => {
     if (!filled) await enqueuePlain(queue, tasks);
     await drained(worker, ended.times(tasks));
   });
@@ -61,7 +77,7 @@ async function runPlain(queue: Queue, worker: Worker, tasks: number, filled: boo
 /** Runs one parent with so many children; returns the milliseconds. */
 async function runParent(queue: Queue, worker: Worker, children: number): Promise<number> {
   const id = await queue.enqueueTask(parent, children);
-  const { milliseconds } = await timed(() => drained(worker, ended.times(1)));
+  const milliseconds = await timed(() => drained(worker, ended.times(1)));
   const { completed } = await queue.countTasks();
   if (completed !== children + 1) throw new Error(`${completed} of ${children + 1} tasks are completed`);
   const result = (await queue.getTask(id))?.result;

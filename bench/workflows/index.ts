@@ -9,11 +9,12 @@ import { type StepVariant, stepVariants } from "./variants.ts";
 type Place = "sqlite" | "postgres";
 
 const about =
-  "Tasks of sequential steps, each of which returns a small value that is stored by a commit of its own, from the start of one worker until the " +
-  "tasks are recorded as completed. Three runs warm up, and five are measured, all in one database. CPU is that of the process. " +
+  "Tasks of sequential steps, each of which returns a small value that is stored before the next one begins: from the first line of the first " +
+  "function until the tasks are recorded as completed, by one worker. Three runs warm up, and five are measured, all in one database. CPU is that of the process. " +
   "`dbq enqueue` is as many single enqueues, each awaited, without a worker. " +
   "OpenWorkflow has the same `synchronous` on SQLite, its driver in node 22 there, and its own pool of 10 connections on Postgres. Its worker " +
-  "looks for tasks at growing intervals of 50 ms to 1 s, which has no option: `openworkflow ticked` calls its `tick` each millisecond instead.";
+  "looks for tasks at growing intervals of 50 ms to 1 s, also while all slots are taken, and has no option for them. With one task they are " +
+  "not in the time; with a hundred, `openworkflow ticked` calls its `tick` each millisecond instead.";
 
 const aboutDbos =
   " DBOS has its defaults: a pool of 10 connections, and no queue, since it would look for tasks once a second: its workflows are started " +

@@ -5,21 +5,14 @@ import type { Figures, Settings } from "../benchmark.ts";
 import { type Backend, completedSteps, openPostgres, openSqlite } from "../peers/openworkflow.ts";
 import { sleep } from "../processes/clock.ts";
 import { withDatabase } from "../server/databases.ts";
-import {
-  Countdown,
-  measureSteps,
-  type StepRunner,
-  type StepVariant,
-  stepThrough,
-  timed,
-} from "./variants.ts";
+import { measureSteps, type StepRunner, type StepVariant, Stopwatch } from "./variants.ts";
 
 type Place = "sqlite" | "postgres";
 
 export function measureOpenWorkflow(on: Place, ticked: boolean) {
   return (settings: Settings<StepVariant>): Promise<Figures> => {
     const measure = (open: () => Promise<Backend>) =>
-      measureSteps(settings, async () => runnerOn(await open(), ticked));
+      measureSteps(settings, async () => runnerOn(await open(), settings.variant, ticked));
     if (on === "postgres") return withDatabase(on, (url) => measure(() => openPostgres(url)));
     const path = join(settings.directory, "openworkflow.db");
     return measure(async () => openSqlite(path, settings.synchronous));
@@ -36,34 +29,33 @@ async function claimAll(worker: Worker, runs: number): Promise<void> {
   }
 }
 
-function runnerOn(backend: Backend, ticked: boolean): StepRunner {
+async function runnerOn(
+  backend: Backend,
+  { concurrency }: StepVariant,
+  ticked: boolean,
+): Promise<StepRunner> {
   const client = new OpenWorkflow({ backend });
-  const returned = new Countdown();
+  const stopwatch = new Stopwatch();
   const work = client.defineWorkflow<{ steps: number }, number>(
     { name: "work" },
-    async ({ input: { steps }, step }) => {
-      const sum = await stepThrough(steps, (name, fn) => step.run({ name }, fn));
-      returned.hit();
-      return sum;
-    },
+    ({ input: { steps }, step }) => stopwatch.measured(steps, (name, fn) => step.run({ name }, fn)),
   );
+  const worker = client.newWorker({ concurrency });
+  if (!ticked) await worker.start();
   const ids: string[] = [];
   /** A function returns before the row of its run says that it has completed. A handle's `result` would look once a second. */
   const allRecorded = async () => {
     while ((await backend.countWorkflowRuns()).completed < ids.length) await sleep(1);
   };
   return {
-    async run({ tasks, steps, concurrency }) {
+    async run({ tasks, steps }) {
+      const all = stopwatch.times(tasks);
       const handles = await Promise.all(Array.from({ length: tasks }, () => work.run({ steps })));
       ids.push(...handles.map(({ workflowRun }) => workflowRun.id));
-      const worker = client.newWorker({ concurrency });
-      const spent = await timed(async () => {
-        const all = returned.times(tasks);
-        await (ticked ? claimAll(worker, tasks) : worker.start());
-        await all;
-        await allRecorded();
-      });
-      await worker.stop();
+      if (ticked) await claimAll(worker, tasks);
+      await all;
+      await allRecorded();
+      const spent = stopwatch.spent();
       return { spent, results: await Promise.all(handles.map((handle) => handle.result())) };
     },
     async stored() {
@@ -71,6 +63,9 @@ function runnerOn(backend: Backend, ticked: boolean): StepRunner {
       for (const id of ids) steps += await completedSteps(backend, id);
       return steps;
     },
-    [Symbol.asyncDispose]: () => backend.stop(),
+    async [Symbol.asyncDispose]() {
+      await worker.stop();
+      await backend.stop();
+    },
   };
 }

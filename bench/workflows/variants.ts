@@ -20,11 +20,10 @@ export interface Answer {
   ok: boolean;
 }
 
-/** What a task has to do: so many steps, one after the other. Its result is the sum of the numbers in their values. */
-export async function stepThrough(
-  steps: number,
-  step: (name: string, fn: () => Answer) => Promise<Answer>,
-): Promise<number> {
+export type StepCall = (name: string, fn: () => Answer) => Promise<Answer>;
+
+/** So many steps, one after the other. The result is the sum of the numbers in their values. */
+async function stepThrough(steps: number, step: StepCall): Promise<number> {
   let sum = 0;
   for (let n = 0; n < steps; n += 1) sum += (await step(`step-${n}`, () => ({ n, ok: true }))).n;
   return sum;
@@ -34,13 +33,6 @@ export async function stepThrough(
 export interface Spent {
   readonly milliseconds: number;
   readonly microsecondsOfCpu: number;
-}
-
-export async function timed(work: () => Promise<unknown>): Promise<Spent> {
-  const [start, used] = [performance.now(), process.cpuUsage()];
-  await work();
-  const [milliseconds, { user, system }] = [performance.now() - start, process.cpuUsage(used)];
-  return { milliseconds, microsecondsOfCpu: user + system };
 }
 
 /** `times(n)` resolves when `hit` has been called n times. */
@@ -61,9 +53,39 @@ export class Countdown {
   };
 }
 
+/**
+ * Measures from the first line of the first function. So the start of a worker is not measured, nor how long it takes to find
+ * the first task: that is what polling intervals are about.
+ */
+export class Stopwatch {
+  readonly #returned = new Countdown();
+  #began: { at: number; cpu: NodeJS.CpuUsage } | undefined;
+
+  /** Resolves when so many functions have returned. */
+  times(functions: number): Promise<void> {
+    this.#began = undefined;
+    return this.#returned.times(functions);
+  }
+
+  /** The function of a task, as each contender runs it. */
+  async measured(steps: number, step: StepCall): Promise<number> {
+    this.#began ??= { at: performance.now(), cpu: process.cpuUsage() };
+    const sum = await stepThrough(steps, step);
+    this.#returned.hit();
+    return sum;
+  }
+
+  /** Called when all tasks are recorded as completed. */
+  spent(): Spent {
+    if (!this.#began) throw new Error("no function has begun");
+    const { user, system } = process.cpuUsage(this.#began.cpu);
+    return { milliseconds: performance.now() - this.#began.at, microsecondsOfCpu: user + system };
+  }
+}
+
 /** A contender with an open database. */
 export interface StepRunner extends AsyncDisposable {
-  /** Runs the variant's tasks once, from the start of a worker until all of them are recorded as completed. */
+  /** Runs the variant's tasks once, by a worker that runs already. All of them are recorded as completed afterwards. */
   run(variant: StepVariant): Promise<{ spent: Spent; results: readonly unknown[] }>;
   /** How many steps are stored, of all runs. */
   stored(): Promise<number>;
