@@ -10,7 +10,7 @@ type Place = "sqlite" | "postgres";
 
 const about =
   "Tasks of sequential steps, each of which returns a small value that is stored before the next one begins: from the first line of the first " +
-  "function until the tasks are recorded as completed, by one worker. Three runs warm up, and five are measured, all in one database. CPU is that of the process. " +
+  "function until the tasks are recorded as completed, by one worker. Three runs warm up and five are measured, or as many as begin within four seconds each, all in one database. CPU is that of the process. " +
   "`dbq enqueue` is as many single enqueues, each awaited, without a worker. " +
   "OpenWorkflow has the same `synchronous` on SQLite, its driver in node 22 there, and its own pool of 10 connections on Postgres. Its worker " +
   "looks for tasks at growing intervals of 50 ms to 1 s, also while all slots are taken, and has no option for them. With one task they are " +

@@ -93,8 +93,19 @@ export interface StepRunner extends AsyncDisposable {
 
 /** V8 has compiled the hot code after so many runs. */
 const warmUps = 3;
-/** One run is short, so the time of several is taken. */
+/** One run is short on SQLite, so the time of several is taken. */
 const measured = 5;
+/** Milliseconds after which no further run begins: on a server a single one takes seconds. */
+const enough = 4_000;
+
+async function repeated(most: number, run: () => Promise<Spent>): Promise<Spent[]> {
+  const spent: Spent[] = [];
+  while (spent.length < most && sumOf(spent, "milliseconds") < enough) spent.push(await run());
+  return spent;
+}
+
+const sumOf = (spent: readonly Spent[], what: keyof Spent): number =>
+  spent.reduce((sum, each) => sum + each[what], 0);
 
 /** Steps a second, and the CPU of this process for each. @throws Error when a result is wrong, or a step is not stored */
 export async function measureSteps(
@@ -103,22 +114,20 @@ export async function measureSteps(
 ): Promise<Figures> {
   const { quick, variant } = settings;
   await using runner = await open();
-  const [before, count] = quick ? [1, 1] : [warmUps, measured];
+  const run = async (): Promise<Spent> => {
+    const { spent, results } = await runner.run(variant);
+    checkResults(results, variant);
+    return spent;
+  };
+  const before = await repeated(quick ? 1 : warmUps, run);
+  const spent = await repeated(quick ? 1 : measured, run);
   const ofEach = variant.tasks * variant.steps;
-  const spent: Spent[] = [];
-  for (let round = 0; round < before + count; round += 1) {
-    const run = await runner.run(variant);
-    checkResults(run.results, variant);
-    if (round >= before) spent.push(run.spent);
-  }
-  const stored = await runner.stored();
-  const wanted = (before + count) * ofEach;
+  const [stored, wanted] = [await runner.stored(), (before.length + spent.length) * ofEach];
   if (stored !== wanted) throw new Error(`${stored} of ${wanted} steps are stored`);
-  const total = (of: (each: Spent) => number) => spent.reduce((sum, each) => sum + of(each), 0);
-  const steps = count * ofEach;
+  const steps = spent.length * ofEach;
   return {
-    "steps/s": (steps / total(({ milliseconds }) => milliseconds)) * 1_000,
-    CPU: total(({ microsecondsOfCpu }) => microsecondsOfCpu) / steps,
+    "steps/s": (steps / sumOf(spent, "milliseconds")) * 1_000,
+    CPU: sumOf(spent, "microsecondsOfCpu") / steps,
   };
 }
 
