@@ -46,6 +46,8 @@ export interface Contender<V extends Variant = Variant> {
   readonly name: string;
   /** Why it cannot be measured on this machine; undefined when it can. Called in the reporting process. */
   missing?(): Promise<string | undefined>;
+  /** It needs the node that measures on servers, also on SQLite. @default the running node, unless `on` is a server */
+  readonly recentNode?: boolean;
   /** Whether it can run this variant. @default always */
   fits?(variant: V): boolean;
   /**

@@ -8,6 +8,7 @@ import { processBenchmarks } from "./processes/index.ts";
 import { scheduleBenchmarks } from "./schedules/index.ts";
 import { serverBenchmarks } from "./server/index.ts";
 import { stagedBenchmarks } from "./staged/index.ts";
+import { workflowBenchmarks } from "./workflows/index.ts";
 
 export const benchmarks: readonly Benchmark[] = [
   drain,
@@ -18,4 +19,5 @@ export const benchmarks: readonly Benchmark[] = [
   ...dashboardBenchmarks,
   ...flowBenchmarks,
   ...scheduleBenchmarks,
+  ...workflowBenchmarks,
 ];

@@ -42,11 +42,12 @@ export async function measureInChild(asked: Asked, options: ChildOptions): Promi
 
 async function ask(
   request: Request,
-  { on = "sqlite", limit = usualLimit }: Benchmark,
+  { on = "sqlite", limit = usualLimit, contenders }: Benchmark,
   { profile, signal }: ChildOptions,
 ): Promise<Figures> {
+  const { recentNode = on !== "sqlite" } = contenders.find(({ name }) => name === request.contender) ?? {};
   const child = fork(program, {
-    execPath: on === "sqlite" ? process.execPath : nodeForServers().path,
+    execPath: recentNode ? nodeForServers().path : process.execPath,
     execArgv: profile === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", profile],
     // A process group, so that all processes of the measurement can be killed.
     detached: true,

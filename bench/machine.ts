@@ -36,6 +36,8 @@ export interface Machine {
   mysql2: string;
   graphileWorker: string;
   pgBoss: string;
+  openWorkflow: string;
+  dbos: string;
   /** Undefined when no server is measured. */
   servers: ServersFacts | undefined;
 }
@@ -62,6 +64,8 @@ export async function describeMachine(on: readonly Measured[]): Promise<Machine>
     mysql2: versionOf("mysql2"),
     graphileWorker: versionOf("graphile-worker"),
     pgBoss: versionOf("pg-boss"),
+    openWorkflow: versionOf("openworkflow"),
+    dbos: versionOf("@dbos-inc/dbos-sdk"),
     servers: await factsOf(on.filter((database) => database !== "sqlite")),
   };
 }

@@ -18,8 +18,9 @@ export function machineText(machine: Machine): string {
   ].join("\n");
 }
 
-function versionsText({ dbq, pg, mysql2, graphileWorker, pgBoss }: Machine): string {
-  return `dbq ${dbq}, pg ${pg}, mysql2 ${mysql2}, Graphile Worker ${graphileWorker}, pg-boss ${pgBoss}`;
+function versionsText({ dbq, pg, mysql2, graphileWorker, pgBoss, ...machine }: Machine): string {
+  const workflows = `OpenWorkflow ${machine.openWorkflow}, DBOS Transact ${machine.dbos}`;
+  return `dbq ${dbq}, pg ${pg}, mysql2 ${mysql2}, Graphile Worker ${graphileWorker}, pg-boss ${pgBoss}, ${workflows}`;
 }
 
 function sqliteText({ redis, ...machine }: Machine): string[] {
@@ -27,7 +28,7 @@ function sqliteText({ redis, ...machine }: Machine): string[] {
     redis && `Redis ${redis.version} (appendonly ${redis.appendonly}, save ${redis.save || "never"})`;
   return [
     `dbq ${machine.dbq}, its floor and plainjob ${machine.plainjob} on better-sqlite3 ${machine.betterSqlite3} (SQLite ${machine.sqlite})`,
-    `BullMQ ${machine.bullmq}, ioredis ${machine.ioredis}, ${persistence ?? "no Redis"}`,
+    `OpenWorkflow ${machine.openWorkflow} on node's own SQLite; BullMQ ${machine.bullmq}, ioredis ${machine.ioredis}, ${persistence ?? "no Redis"}`,
   ];
 }
 
