@@ -274,11 +274,12 @@ test("an older claim that is answered later does not undo what a newer one said 
   await turns(8);
   const [first, second] = calls as [Call, Call];
   expect([first.claim, second.claim]).not.toContain(undefined);
-  second.answer({ claimed: [], more: false, again: 30 });
+  second.answer({ claimed: [], more: false, again: 400 });
   first.answer({ claimed: [], more: false });
   await turns();
   expect([dispatcher.inflight, calls]).toEqual([0, []]);
   await vi.waitFor(() => expect(calls.map(({ claim }) => claim)).toEqual([expect.anything()]), {
     interval: 5,
+    timeout: 5_000,
   });
 });

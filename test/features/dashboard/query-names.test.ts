@@ -41,7 +41,7 @@ test("each parameter of each GET of the API is known", async () => {
 describe("a POST with what is not known is refused, and changes nothing:", () => {
   const none = "here; there are none";
   test.each([
-    ["/api/tasks/1/retry", { func: "x" }, 'there is no field "func" here; there is only fromStep'],
+    ["/api/tasks/1/retry", { func: "x" }, 'there is no field "func" here; there are fromStep, undo'],
     ["/api/tasks/1/run", { at: "now" }, `there is no field "at" ${none}`],
     ["/api/tasks/1/delete", { force: true }, `there is no field "force" ${none}`],
     ["/api/tasks/1/enqueue", { args: ["acme"] }, `there is no field "args" ${none}`],
