@@ -3,7 +3,7 @@
 import type { Bag } from "../base/runtime/bag.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { clearTimeout, setTimeout } from "../base/runtime/timers.ts";
-import { isEnding } from "../base/values/ending.ts";
+import { endingIn, isEnding } from "../base/values/ending.ts";
 import type { TaskState, TaskStore } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import { isLost, lossReason } from "./ambiguous-results.ts";
@@ -97,7 +97,8 @@ export class OwnershipCheck {
     if (ids.length === 0) return new Map();
     // A retry may have changed a row again.
     const records = (await this.#store.get(ids)).filter(
-      (record) => record.status === "cancelled" || isEnding(record),
+      (record) =>
+        record.status === "cancelled" || (isEnding(record) && endingIn(record.error) === "cancelled"),
     );
     return new Map(records.map((record) => [record.id, record]));
   }
