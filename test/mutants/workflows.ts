@@ -351,7 +351,7 @@ export const workflowFaults: readonly Mutant[] = [
     why: "What a cancelled function has done is undone only when its worker stops.",
     in: "Reports.lost",
     find: "this.#features?.hasStopped(record);",
-    replace: "",
+    replace: "void record;",
     caughtBy: undoOnSqlite(undoneAfterStop),
   },
   {
