@@ -12,7 +12,7 @@ type StepSettings = Settings<StepVariant>;
 
 const stopwatch = new Stopwatch();
 
-const work = task("work", (steps: number) => stopwatch.measured(steps, step));
+const work = task("workflow-work", (steps: number) => stopwatch.measured(steps, step));
 
 /** What is enqueued beside the steps: it has one of their values as its argument. */
 const single = task("single", (answer: Answer) => answer.n);
