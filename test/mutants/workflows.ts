@@ -46,7 +46,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "lost-attempt-stores-its-step",
     why: "An attempt that was declared dead stores a step beside the one that replaced it.",
-    in: "stepStatements",
+    in: "taskTreeStatements",
     find: '`\n      select root_id from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} ${d.locked}`',
     replace:
       '`\n      select root_id from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} ${still("running")} ${d.locked}`',

@@ -17,12 +17,12 @@ import {
 import type { UndoState } from "../../features/workflows/contract.ts";
 import type { Operated, TaskVersion } from "../../store.ts";
 import { isFinished, type TaskRecord } from "../../task.ts";
-import { listed } from "./columns.ts";
 import type { Dialect, Params, Row } from "./dialect.ts";
 import type { Ending, Release } from "./endings.ts";
 import { changes, count, type Program, rows } from "./program.ts";
-import { taskColumns, toClaimed, toTaskRecord } from "./rows.ts";
-import { itemColumns, itemOf, type Statement, stateChange, still } from "./statements.ts";
+import { toClaimed, toTaskRecord } from "./rows.ts";
+import { itemColumns, itemOf, type Statement, stateChange } from "./statements.ts";
+import { childrenOf, taskTreeStatements } from "./task-tree.ts";
 import type { TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
 
@@ -60,7 +60,6 @@ const toUndoRow = ([taskId, name, runs, due]: Row): UndoRow => ({
 
 function readStatements(d: Dialect) {
   const pair = itemColumns(["queueName", "func"]);
-  const task = listed(d, "dbq_tasks", taskColumns, { givenKey: true });
   const isDue = (p: Params) => sql`deadline is not null and deadline <= ${d.now(p)}`;
   return {
     /** The tasks that have steps which are to be undone. */
@@ -82,15 +81,6 @@ function readStatements(d: Dialect) {
       order by dbq_waits.deadline ${d.atMost(p.limit)}`,
 
     workerIds: () => sql`select id from dbq_workers`,
-
-    lock: (p) => sql`
-      select ${task} from ${d.tasksWithIds(p.ids)} order by id ${d.locked}`,
-
-    children: (p) => sql`
-      select ${task} from dbq_tasks where ${d.among("parent_id", p.ids)}`,
-
-    lockRunning: (p) => sql`
-      select dbq_tasks.id from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} ${d.locked}`,
   } satisfies Record<string, Statement>;
 }
 
@@ -142,7 +132,11 @@ function writeStatements(d: Dialect) {
   } satisfies Record<string, Statement>;
 }
 
-const statementsOf = (d: Dialect) => ({ ...readStatements(d), ...writeStatements(d) });
+const statementsOf = (d: Dialect) => ({
+  ...taskTreeStatements(d),
+  ...readStatements(d),
+  ...writeStatements(d),
+});
 
 const json = (ids: readonly number[]): string => JSON.stringify(ids);
 
@@ -163,7 +157,7 @@ export class UndoOperations {
   *holdUp(tasks: readonly (Ending | Release)[]): Program<Map<Ending | Release, boolean>> {
     const ids = json(tasks.map(({ id }) => id));
     // Before the look at their steps: an attempt that stores one has this lock.
-    yield* rows(this.#s.lock, { ids });
+    const funcs = new Map((yield* this.#lock(ids)).map(({ id, func }) => [id, func]));
     const wanted = new Set((yield* rows(this.#s.wanted, { ids })).map(([id]) => Number(id)));
     const isOne = tasks.some(({ ending }) => ending === "goes on" || ending === "is over");
     const undoing = wanted.size > 0 || isOne ? yield* this.#undoing(ids) : new Map<number, UndoRow>();
@@ -171,8 +165,12 @@ export class UndoOperations {
     for (const task of tasks)
       if (task.ending === "is over") yield* this.#forget(task);
       else if (task.ending === "goes on" || wanted.has(task.id) || undoing.has(task.id))
-        held.set(task, yield* this.#hold(task, undoing.get(task.id)));
+        held.set(task, yield* this.#hold(task, funcs.get(task.id), undoing.get(task.id)));
     return held;
+  }
+
+  *#lock(ids: string): Program<TaskRecord[]> {
+    return (yield* rows(this.#s.lockTasks, { ids })).map(toTaskRecord);
   }
 
   *#undoing(ids: string): Program<Map<number, UndoRow>> {
@@ -187,16 +185,15 @@ export class UndoOperations {
   }
 
   /** False: the task is not at this generation any more. */
-  *#hold(task: Ending | Release, undoing: UndoRow | undefined): Program<boolean> {
+  *#hold(task: Ending | Release, func: string | undefined, undoing: UndoRow | undefined): Program<boolean> {
     const { id, generationId } = task;
     const isDecided = task.ending === "goes on" || undoing !== undefined;
     const error = isDecided ? null : errorOf(task);
     const [held] = yield* changes(this.#s.hold, [{ id, generationId, error, until: never }]);
     if (!held) return false;
-    const [record] = (yield* rows(this.#s.lock, { ids: json([id]) })).map(toTaskRecord);
     yield* count(this.#s.deleteOthers, { ids: json([id]) }, false);
     const name = endOf(task)?.stillRuns ? heldBy(task) : free;
-    if (!undoing) yield* count(this.#s.insertUndo, { id, name, func: record?.func, runs: "0" }, false);
+    if (!undoing) yield* count(this.#s.insertUndo, { id, name, func, runs: "0" }, false);
     else {
       // Only an attempt that was cut off counts. One that its worker gave back has begun for nothing.
       const end = endOf(task);
@@ -209,7 +206,7 @@ export class UndoOperations {
 
   /** Whether an attempt of this generation may still store a step: the end of its task was decided while it ran. */
   *isStopping({ id, generationId }: TaskVersion): Program<boolean> {
-    const [task] = (yield* rows(this.#s.lock, { ids: json([id]) })).map(toTaskRecord);
+    const [task] = yield* this.#lock(json([id]));
     if (task?.generationId !== generationId + 1 || !isEnding(task)) return false;
     const row = (yield* this.#undoing(json([id]))).get(id);
     return row?.name.startsWith(`${free}:${generationId}:`) === true;
@@ -248,9 +245,10 @@ export class UndoOperations {
     const [worker] = yield* rows(this.#texts.statements.lockWorker, { workerId });
     if (!worker) return [];
     const ids = json(taskIds);
-    const tasks = (yield* rows(this.#s.lock, { ids })).map(toTaskRecord);
+    const tasks = yield* this.#lock(ids);
     const undoing = yield* this.#undoing(ids);
-    const isGone = yield* this.#isGone();
+    const isHeld = [...undoing.values()].some(({ name }) => name !== free);
+    const isGone = isHeld ? yield* this.#isGone() : () => true;
     const taken: TaskRecord[] = [];
     for (const task of tasks) {
       const row = undoing.get(task.id);
@@ -278,9 +276,9 @@ export class UndoOperations {
   *#hasUndoingBelow(top: TaskRecord): Program<boolean> {
     if (endingIn(top.error) !== "cancelled") return false;
     for (let parents = [top.id]; parents.length > 0; ) {
-      const found = (yield* rows(this.#s.children, { ids: json(parents) })).map(toTaskRecord);
+      const found = yield* childrenOf(this.#s, parents);
       if (found.some(isEnding)) return true;
-      parents = found.filter(({ rootId }) => rootId !== null).map(({ id }) => id);
+      parents = found.map(({ id }) => id);
     }
     return false;
   }

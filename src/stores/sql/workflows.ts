@@ -22,6 +22,7 @@ import { changes, count, insertedIds, type Program, rewindCursors, rows } from "
 import { intOrNull, taskColumns, textOrNull, toTaskRecord } from "./rows.ts";
 import { before, itemColumns, itemOf, type Statement, stateChange, still } from "./statements.ts";
 import { isUnfinished as unfinished } from "./statuses.ts";
+import { childrenOf, taskTreeStatements } from "./task-tree.ts";
 import { cancelled, type TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
 import type { Transitions } from "./transitions.ts";
@@ -72,10 +73,6 @@ const json = (ids: readonly number[]): string => JSON.stringify(ids);
 function stepStatements(d: Dialect) {
   const all = listed(d, "dbq_steps", stepColumns);
   return {
-    /** Locks the task if it still runs at this generation: until the transaction ends, no other one ends it. */
-    lockRunning: (p) => sql`
-      select root_id from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} ${d.locked}`,
-
     /** Not a state change. From now on the task is known to have steps or children. */
     markRoot: (p) => sql`
       update ${d.tasks} set root_id = id where dbq_tasks.id = ${d.only(p.id)} and root_id is null`,
@@ -200,18 +197,10 @@ function eventStatements(d: Dialect) {
 function treeStatements(d: Dialect) {
   const change = stateChange(d);
   const task = listed(d, "dbq_tasks", taskColumns, { givenKey: true });
-  const parent = itemColumns(["id"]);
-  const ofParents = (p: Params) => sql`
-      from ${d.objects(p.parents, parent)} ${d.joinEach} dbq_tasks where parent_id = ${d.only(itemOf("id"))}`;
   const places = sql.raw("id, parent_id");
   return {
-    /** In the order of their ids, so that two transactions do not wait for each other. */
-    lockTasks: (p) => sql`select ${task} from ${d.tasksWithIds(p.ids)} order by id ${d.locked}`,
-
     parents: (p) =>
       sql`select ${places} from dbq_tasks where ${d.among("id", p.ids)} and parent_id is not null`,
-
-    childrenOf: (p) => sql`select ${task} ${ofParents(p)}`,
 
     /** The first children of one task. */
     firstChildren: (p) => sql`
@@ -259,6 +248,7 @@ function treeStatements(d: Dialect) {
 }
 
 const statementsOf = (d: Dialect) => ({
+  ...taskTreeStatements(d),
   ...stepStatements(d),
   ...waitStatements(d),
   ...eventStatements(d),
@@ -633,9 +623,8 @@ export class WorkflowOperations {
   /** Cancels the unfinished descendants of a task. */
   *cancelTree(top: Pick<TaskRecord, "id">, error: string): Program<void> {
     for (let parents = [top.id]; parents.length > 0; ) {
-      const asked = JSON.stringify(parents.map((id) => ({ id })));
-      const found = (yield* rows(this.#s.childrenOf, { parents: asked })).map(toTaskRecord);
-      const unfinished = found.filter(({ status }) => !isFinished(status)).map(({ id }) => id);
+      const found = yield* childrenOf(this.#s, parents);
+      const unfinished = found.filter(isUnfinished).map(({ id }) => id);
       if (unfinished.length > 0)
         yield* this.#cancel([...(yield* this.#lockTasks(unfinished)).values()].filter(isUnfinished), error);
       parents = found.map(({ id }) => id);
