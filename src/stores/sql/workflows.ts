@@ -113,6 +113,9 @@ function stepStatements(d: Dialect) {
   } satisfies Record<string, Statement>;
 }
 
+/** Not the mark of a task that undoes its steps. */
+const isWait = sql.raw("kind <> 'undo'");
+
 function waitStatements(d: Dialect) {
   const all = (p: Params) =>
     sql`${listed(d, "dbq_waits", waitColumns)}, ${d.minus(sql`deadline`, d.now(p))} as time_left`;
@@ -120,16 +123,17 @@ function waitStatements(d: Dialect) {
   return {
     waits: (p) => sql`
       select ${all(p)} from ${d.objects(p.tasks, pair.slice(0, 1))} ${d.joinEach} dbq_waits
-      where task_id = ${d.only(itemOf("taskId"))} and kind <> 'undo' order by task_id, id`,
+      where task_id = ${d.only(itemOf("taskId"))} and ${isWait} order by task_id, id`,
 
     firstWaits: (p) =>
-      sql`select ${all(p)} from dbq_waits where task_id = ${p.taskId} order by name ${d.atMost(p.limit)}`,
+      sql`select ${all(p)} from dbq_waits where task_id = ${p.taskId} and ${isWait} order by name ${d.atMost(p.limit)}`,
 
-    newestWaits: (p) => sql`select task_id from dbq_waits order by task_id desc ${d.atMost(p.limit)}`,
+    newestWaits: (p) =>
+      sql`select task_id from dbq_waits where ${isWait} order by task_id desc ${d.atMost(p.limit)}`,
 
     waitingFor: (p) => sql`
       select distinct task_id from dbq_waits ${d.joinEach} ${d.tasks}
-      where ${d.same("target", p.target)} and kind <> 'undo' and dbq_tasks.id = task_id and ${sql.raw(unfinished)} order by task_id ${d.atMost(p.limit)}`,
+      where ${d.same("target", p.target)} and ${isWait} and dbq_tasks.id = task_id and ${sql.raw(unfinished)} order by task_id ${d.atMost(p.limit)}`,
 
     waitsAfter: (p) =>
       sql`select ${all(p)} from dbq_waits where id > ${p.after} order by id ${d.atMost(p.limit)}`,
@@ -148,7 +152,7 @@ function waitStatements(d: Dialect) {
       where dbq_waits.id > ${p.after} and dbq_waits.id <= ${p.last} and kind = 'event' and dbq_events.name = target and emitted_at is not null`,
 
     dueWaits: (p) => sql`
-      select ${all(p)} from dbq_waits where deadline is not null and deadline <= ${d.now(p)} and kind <> 'undo' order by deadline ${d.atMost(p.limit)} ${d.skipLocked}`,
+      select ${all(p)} from dbq_waits where deadline is not null and deadline <= ${d.now(p)} and ${isWait} order by deadline ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     insertWait: (p, many) => {
       const row = sql`${d.integer(p.taskId)}, ${p.name}, ${p.kind}, ${p.target},
