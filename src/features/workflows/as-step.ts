@@ -1,16 +1,6 @@
 /** Calls of a step's function, or of its undo. */
-import { AsyncTransactionError } from "../../errors.ts";
-import { isAsync } from "../../queue/transaction.ts";
 import { type CurrentTask, runAs, runningAttempt } from "../../worker/task-context.ts";
 import type { WorkflowRun } from "./run.ts";
-
-/** @throws AsyncTransactionError */
-export function refuseAsync(fn: (...args: never[]) => unknown, owner: string): void {
-  if (isAsync(fn))
-    throw new AsyncTransactionError(
-      `${owner}: on SQLite its function must not be async: no transaction was begun`,
-    );
-}
 
 /** Calls `fn` so that `currentTask().stepKey` is that of this step. */
 export function asStep<T>(run: WorkflowRun, key: string, fn: () => T): () => T {

@@ -5,17 +5,25 @@
  */
 
 import { systemClock } from "../../base/runtime/clock.ts";
+import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
 import { performance, setImmediate, setTimeout } from "../../base/runtime/timers.ts";
 import { checkSize, decode, encode } from "../../base/values/codec.ts";
 import { toTask } from "../../base/values/records.ts";
 import { describeThrown } from "../../base/values/thrown.ts";
-import { TaskCancelledError, TaskFailedError, TaskNotFoundError, toError } from "../../errors.ts";
+import {
+  AsyncTransactionError,
+  TaskCancelledError,
+  TaskFailedError,
+  TaskNotFoundError,
+  toError,
+} from "../../errors.ts";
 import { traced, traces } from "../../events.ts";
 import { internalsOf } from "../../queue/internals.ts";
-import type { NewTask } from "../../store.ts";
+import { isAsync } from "../../queue/transaction.ts";
+import type { MaybePromise, NewTask } from "../../store.ts";
 import type { FinishedStatus, TaskError, TaskRecord } from "../../task.ts";
 import type { AttemptPart, AttemptPort } from "../../worker/attempt-part.ts";
-import type { EndedChild, NewChild, NewStep, StoredStep, Wait, Waited } from "./contract.ts";
+import type { EndedChild, NewChild, NewStep, StoredStep, Wait, Waited, WorkflowWrites } from "./contract.ts";
 import type { Tries } from "./tries.ts";
 
 /** Steps of one task. More of them belong into children. */
@@ -55,6 +63,9 @@ interface Write {
   resolve(childId: number): void;
   reject(error: unknown): void;
 }
+
+/** Rolls a transaction back whose attempt has lost its task. The app does not see it. */
+class MovedOn extends Error {}
 
 export class WorkflowRun implements AttemptPart {
   readonly port: AttemptPort;
@@ -180,6 +191,39 @@ export class WorkflowRun implements AttemptPart {
   protected traced<T>(step: string, isUndo: boolean, act: () => Promise<T>): Promise<T> {
     const { record } = this.port;
     return traced(traces.step, () => ({ record, task: toTask(record), step, isUndo }), act);
+  }
+
+  /**
+   * Runs `call` in a transaction of the queue's database, in which `mark` writes that it has run. Never settles once the task is not
+   * this attempt's any more: then nothing is written.
+   * @param fn the app's function, which `call` calls
+   * @throws AsyncTransactionError on SQLite for an async `fn`
+   */
+  async marked<T>(
+    owner: string,
+    fn: (...args: never[]) => unknown,
+    call: (tx: unknown) => MaybePromise<T>,
+    mark: (writes: WorkflowWrites, value: T) => MaybePromise<boolean>,
+  ): Promise<T> {
+    const { queue } = this.port;
+    const { store } = internalsOf(queue);
+    if (store.synchronous && isAsync(fn))
+      throw new AsyncTransactionError(
+        `${owner}: on SQLite its function must not be async: no transaction was begun`,
+      );
+    const accept = (value: T) => (accepted: boolean) => {
+      if (!accepted) throw new MovedOn();
+      return value;
+    };
+    try {
+      return (await queue.transaction((tx) =>
+        mapMaybe(call(tx), (value) => mapMaybe(mark(store.within(tx).workflows, value), accept(value))),
+      )) as T;
+    } catch (error) {
+      if (!(error instanceof MovedOn)) throw error;
+      this.lose();
+      return await never();
+    }
   }
 
   /** A step as it is to be stored. @throws NotSerializableError, PayloadTooLargeError; TypeError for too many steps */
@@ -488,7 +532,7 @@ function isBehind(cause: unknown, thrown: unknown): boolean {
   return false;
 }
 
-export const valueIn = ({ name, value }: StoredStep): unknown =>
+export const valueIn = ({ name, value }: Pick<StoredStep, "name" | "value">): unknown =>
   value === null ? undefined : decode(value, `the value of step ${JSON.stringify(name)}`);
 
 /** Neutral values for the columns that a parent does not keep of a child. */

@@ -2,7 +2,6 @@
 import { type Duration, longestWait, milliseconds, moment } from "../../base/options/durations.ts";
 import { callable, duration, integer, readOptions } from "../../base/options/validators.ts";
 import { systemClock } from "../../base/runtime/clock.ts";
-import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
 import { after } from "../../base/runtime/timers.ts";
 import type { Enqueueable } from "../../base/tasks/enqueueable.ts";
 import { registrationOf } from "../../base/tasks/registry.ts";
@@ -12,7 +11,7 @@ import { internalsOf } from "../../queue/internals.ts";
 import type { MaybePromise } from "../../store.ts";
 import type { TaskId } from "../../task.ts";
 import { runningAttempt } from "../../worker/task-context.ts";
-import { asStep, refuseAsync } from "./as-step.ts";
+import { asStep } from "./as-step.ts";
 import type { Wait } from "./contract.ts";
 import { stepName } from "./names.ts";
 import { type StepUndo, WorkflowRun } from "./run.ts";
@@ -149,9 +148,6 @@ export type StepWithin = <T>(
   options?: { undo?: Undo<[tx: StepTransaction, value: Awaited<T>]> },
 ) => Promise<Awaited<T>>;
 
-/** Rolls the transaction of `step.within` back when the attempt has lost its task. The function does not see it. */
-class MovedOn extends Error {}
-
 async function stepWithin<T>(
   name: string,
   fn: (tx: unknown) => T,
@@ -165,26 +161,14 @@ async function stepWithin<T>(
   const stored = await run.stored(key);
   if (stored && undo) run.met(key, undo);
   if (stored) return stored.value as Awaited<T>;
-  const { queue, record } = run.port;
-  const { store } = internalsOf(queue);
   return await run.runStep(key, async () => {
     const startedAt = run.now();
-    const storing = (tx: unknown, value: Awaited<T>): MaybePromise<Awaited<T>> =>
-      mapMaybe(
-        store.within(tx).workflows.storeStep(record, run.newStep(key, startedAt, value, undo !== undefined)),
-        (accepted) => {
-          if (!accepted) throw new MovedOn();
-          return value;
-        },
-      );
+    const call = (tx: unknown) => asStep(run, key, () => fn(tx))() as MaybePromise<Awaited<T>>;
     try {
-      if (store.synchronous) refuseAsync(fn, `step.within "${name}"`);
-      const call = (tx: unknown) => asStep(run, key, () => fn(tx))() as MaybePromise<Awaited<T>>;
-      return (await queue.transaction((tx) =>
-        mapMaybe(call(tx), (value) => storing(tx, value)),
-      )) as Awaited<T>;
+      return await run.marked(`step.within "${name}"`, fn, call, (writes, value) =>
+        writes.storeStep(run.port.record, run.newStep(key, startedAt, value, undo !== undefined)),
+      );
     } catch (error) {
-      if (error instanceof MovedOn) return await new Promise<never>(() => undefined);
       run.failed(key, startedAt, error);
       throw error;
     }

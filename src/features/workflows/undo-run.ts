@@ -3,7 +3,6 @@
  * steps return at once, so that it comes to each and gives its undo; whatever is not stored never settles. Then the undos run, the
  * last stored step first, and the task ends.
  */
-import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
 import { clearTimeout, setTimeout } from "../../base/runtime/timers.ts";
 import type { TaskDefinition } from "../../base/tasks/registry.ts";
 import { endingIn, withEnding, withoutEnding } from "../../base/values/ending.ts";
@@ -14,7 +13,7 @@ import { isFinished, type TaskError, type TaskUndo } from "../../task.ts";
 import { callChecked } from "../../worker/checked-call.ts";
 import { DecidedEnd } from "../../worker/decided-end.ts";
 import { type CurrentTask, runningAttempt } from "../../worker/task-context.ts";
-import { asStep, refuseAsync } from "./as-step.ts";
+import { asStep } from "./as-step.ts";
 import type { StoredStep, Wait } from "./contract.ts";
 import { never, type StepUndo, settleChild, valueIn, WorkflowRun } from "./run.ts";
 import { tried } from "./tries.ts";
@@ -130,32 +129,19 @@ class UndoRun extends WorkflowRun {
   }
 
   /** What the undo writes and its mark are one transaction. */
-  async #within(step: StoredStep, { undo }: StepUndo): Promise<void> {
-    const { queue, record } = this.port;
-    const { store } = internalsOf(queue);
-    if (store.synchronous) refuseAsync(undo, `the undo of step.within "${step.name}"`);
-    const undone = queue.transaction((tx) =>
-      mapMaybe(undo(tx, valueIn(step)) as MaybePromise<unknown>, () =>
-        mapMaybe(store.within(tx).workflows.storeUndo(record, step.name, "done", null), (accepted) => {
-          if (!accepted) throw new MovedOn();
-        }),
-      ),
+  async #within({ name, value }: StoredStep, { undo }: StepUndo): Promise<void> {
+    const call = (tx: unknown) => undo(tx, valueIn({ name, value })) as MaybePromise<unknown>;
+    await this.marked(`the undo of step.within "${name}"`, undo, call, (writes) =>
+      writes.storeUndo(this.port.record, name, "done", null),
     );
-    await undone.catch((error: unknown) => {
-      if (error instanceof MovedOn) return this.#leave();
-      throw error;
-    });
   }
 
   async #mark(step: StoredStep, state: "done" | "failed" | "unknown", error: string | null): Promise<void> {
     const { record } = this.port;
-    if (!(await this.workflows.writes.storeUndo(record, step.name, state, error))) await this.#leave();
-  }
-
-  /** Another worker has the task. */
-  #leave(): Promise<never> {
+    if (await this.workflows.writes.storeUndo(record, step.name, state, error)) return;
+    // Another worker has the task.
     this.lose();
-    return never();
+    await never();
   }
 
   // ---- the end -------------------------------------------------------------------------------
@@ -170,9 +156,6 @@ class UndoRun extends WorkflowRun {
     return new DecidedEnd("failed", withEnding(JSON.stringify({ ...JSON.parse(plain), undo }), ending));
   }
 }
-
-/** Rolls back the transaction of an undo whose task has moved on. */
-class MovedOn extends Error {}
 
 function toTaskUndo({ name, undo, undoError }: StoredStep): TaskUndo {
   const status = undo as TaskUndo["status"];
