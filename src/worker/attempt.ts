@@ -13,7 +13,7 @@ import type { AttemptOutcome } from "../base/tasks/history.ts";
 import type { TaskDefinition } from "../base/tasks/registry.ts";
 import { isWorthRetry, retryDelay } from "../base/tasks/retry-policy.ts";
 import { checkSize, decodeArgs, decodeObject, encode } from "../base/values/codec.ts";
-import { isEnding } from "../base/values/ending.ts";
+import { endingOf, isEnding } from "../base/values/ending.ts";
 import { errorOf, toTask } from "../base/values/records.ts";
 import { describeThrown, failureOf, isA } from "../base/values/thrown.ts";
 import {
@@ -373,12 +373,12 @@ export class RunningAttempt implements Execution {
   }
 
   async #cancelledBy(error: CancelTask): Promise<Outcome> {
-    const ending = (await this.#isHeldUp()) ? ("begins" as const) : undefined;
+    const ending = (await this.#isToBeHeldUp()) ? ("begins" as const) : undefined;
     return this.#outcome({ kind: "cancelled", ...failureOf("cancelled", describeThrown(error)), ending });
   }
 
   /** Whether the task does not end yet, if it is to fail or to be cancelled. */
-  async #isHeldUp(): Promise<boolean> {
+  async #isToBeHeldUp(): Promise<boolean> {
     return this.hasParts && (await this.#host.features?.holdsUp(this.record)) === true;
   }
 
@@ -437,7 +437,7 @@ export class RunningAttempt implements Execution {
     const described = describeThrown(error);
     if (this.#isEnding) return this.#outcome({ kind: "failed", ...failureOf(as, described) });
     const again = !final && retryCount < maxRetries && this.#isWorthRetry(error);
-    const ending = !again && (await this.#isHeldUp()) ? ("begins" as const) : undefined;
+    const ending = !again && (await this.#isToBeHeldUp()) ? ("begins" as const) : undefined;
     const { onFailure } = this.definition;
     const task = () =>
       this.#taskAfter(again ? "scheduled" : "failed", {
@@ -465,7 +465,7 @@ export class RunningAttempt implements Execution {
   #outcome<K extends { kind: Outcome["kind"] }>(kind: K) {
     const { id, generationId, workerId, startedAt, parentId } = this.record;
     const rootId = this.#part ? undefined : this.record.rootId;
-    const ending = this.#isEnding ? ("goes on" as const) : undefined;
+    const ending = endingOf(this.record);
     return { id, generationId, workerId, startedAt, parentId, rootId, ending, ...kind };
   }
 

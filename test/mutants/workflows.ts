@@ -366,7 +366,7 @@ export const workflowFaults: readonly Mutant[] = [
     name: "crash-while-ending-is-charged",
     why: "A task whose worker dies while it undoes its steps ends, and its money is not paid back.",
     in: "crashOf",
-    find: 'isEnding(record) ? ("goes on" as const) : undefined',
+    find: "endingOf(record)",
     replace: "undefined",
     caughtBy: undoOnSqlite(
       "a function that ends its process each time is given up after ten attempts to undo",
@@ -416,7 +416,7 @@ export const workflowFaults: readonly Mutant[] = [
     name: "given-back-undo-leaves-its-mark",
     why: "A task whose worker stops while it undoes its steps runs from its beginning.",
     in: "MaintenanceOperations.handBack",
-    find: 'isEnding(task) ? "goes on" : undefined',
+    find: "endingOf(task)",
     replace: "undefined",
     caughtBy: {
       file: "test/features/workflows/undo.test.ts",

@@ -26,3 +26,7 @@ export const withoutEnding = (error: string): string => error.replace(mark, "{")
 /** Whether the end of this task is decided and held up. */
 export const isEnding = ({ status, error }: Pick<TaskRecord, "status" | "error">): boolean =>
   error !== null && !isFinished(status) && endingIn(error) !== undefined;
+
+/** What an outcome of the task says of its end, as `Outcome.ending`; undefined: it is not decided. */
+export const endingOf = (task: Pick<TaskRecord, "status" | "error">): "goes on" | undefined =>
+  isEnding(task) ? "goes on" : undefined;

@@ -4,7 +4,7 @@ import type { StoredAttempt, StoredLogLine } from "../../store.ts";
 import type { JsonObject, Task, TaskBeginning, TaskError, TaskId, TaskJson, TaskRecord } from "../../task.ts";
 import type { Attempt, TaskLog } from "../tasks/history.ts";
 import { decode, decodeArgs, decodeObject } from "./codec.ts";
-import { endingPrefix, isEnding, withoutEnding } from "./ending.ts";
+import { isEnding, withoutEnding } from "./ending.ts";
 
 export function toTask<R = unknown>(record: TaskRecord): Task<R> {
   const undoing = isEnding(record);
@@ -97,8 +97,7 @@ export function readable(text: string, read: (text: string) => unknown): unknown
 }
 
 export function errorOf(text: string): TaskError {
-  const json = text.startsWith(endingPrefix) ? withoutEnding(text) : text;
-  const error = readable(json, (object) => decodeObject(object, "error"));
+  const error = readable(withoutEnding(text), (json) => decodeObject(json, "error"));
   return typeof error === "string"
     ? { name: "Error", message: text }
     : withCauses(error as Partial<TaskError>, text);

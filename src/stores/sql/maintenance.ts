@@ -1,6 +1,6 @@
 /** The operations of maintenance: promote due tasks, prune old ones, register workers, rescue the tasks of dead workers. */
 import { isOfDrain } from "../../base/tasks/drained.ts";
-import { isEnding } from "../../base/values/ending.ts";
+import { endingOf } from "../../base/values/ending.ts";
 import {
   type AttemptRecord,
   type Crash,
@@ -35,7 +35,7 @@ function crashOf(record: TaskRecord, how: string): Crash {
     errorCause: null,
   };
   const error = JSON.stringify({ name: crashName, message: errorMessage });
-  const ending = isEnding(record) ? ("goes on" as const) : undefined;
+  const ending = endingOf(record);
   const failure = { id, generationId, workerId, startedAt, parentId, rootId, ending, error, attempt };
   const hasRetry = !ending && retryCount < maxRetries;
   return {
@@ -315,7 +315,7 @@ export class MaintenanceOperations {
     const held = those(yield* rows(this.#s.heldBy, { workerId }), among).map(toTaskRecord);
     const handedBack = { status: "pending", charge: 0, delay: null, error: null } as const;
     const released = yield* this.#transitions.releaseTasks(
-      held.map((task) => ({ ...task, ...handedBack, ending: isEnding(task) ? "goes on" : undefined })),
+      held.map((task) => ({ ...task, ...handedBack, ending: endingOf(task) })),
     );
     return released.filter(Boolean).length;
   }
@@ -338,7 +338,8 @@ export class MaintenanceOperations {
     return (yield* rows(this.#s.heldBy, { workerId })).map((row) => {
       const record = toTaskRecord(row);
       const { id, generationId } = record;
-      return isEnding(record) ? { id, generationId, ending: "goes on" } : { id, generationId };
+      const ending = endingOf(record);
+      return ending ? { id, generationId, ending } : { id, generationId };
     });
   }
 
