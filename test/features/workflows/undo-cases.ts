@@ -53,6 +53,24 @@ async function steppedByHand(queue: Queue, queueName: string): Promise<void> {
   }
 }
 
+/** Fails, and its undo never settles the first time. */
+function hangingOnce() {
+  const [begun, calls] = [deferred(), [] as string[]];
+  const refund = () => {
+    calls.push("refund");
+    begun.resolve();
+    return calls.length === 1 ? new Promise(() => undefined) : undefined;
+  };
+  const flow = named(
+    async () => {
+      await step("charge", () => 1, { undo: refund });
+      throw new Error("bad");
+    },
+    { maxRetries: 0 },
+  );
+  return { flow, begun, calls };
+}
+
 const storedStep = { name: "by hand", seq: 1, value: "1", error: null, startedAt: null };
 
 /** A schema by which a text becomes a date. */
@@ -427,6 +445,9 @@ export function undoCases(database: string, place: () => Promise<string>): void 
       for (const act of [queue.cancelTasks, queue.retryTasks, queue.deleteTasks])
         expect(await act(every)).toEqual({ changed: 0, skipped: 1 });
       expect(await queue.purgeTasks({ includeRunning: true })).toMatchObject({ purged: 0 });
+      const { workflows } = internalsOf(queue).store;
+      expect([await workflows.lastWaiting(10), await workflows.firstWaits([id], 10)]).toEqual([[], []]);
+      expect((await queue.getRun(id))?.waits).toEqual([]);
       hold.resolve();
       expect(await end(queue, id)).toMatchObject({ status: "failed", error: bad });
     });
@@ -499,20 +520,7 @@ export function undoCases(database: string, place: () => Promise<string>): void 
 
     test("a worker that stops leaves its undos to the next one", async () => {
       const { queue, worker } = await start();
-      const [begun, calls] = [deferred(), [] as string[]];
-      const flow = named(
-        async () => {
-          await step("charge", () => 1, {
-            undo: () => {
-              calls.push("refund");
-              begun.resolve();
-              return calls.length === 1 ? new Promise(() => undefined) : undefined;
-            },
-          });
-          throw new Error("bad");
-        },
-        { maxRetries: 0 },
-      );
+      const { flow, begun, calls } = hangingOnce();
       const id = await queue.enqueueTask(flow);
       await begun.promise;
       await worker.stop({ grace: 0 });
@@ -524,20 +532,7 @@ export function undoCases(database: string, place: () => Promise<string>): void 
 
     test("a worker that is unregistered hands its undos to the next one", async () => {
       const { queue, worker } = await start();
-      const [begun, calls] = [deferred(), [] as string[]];
-      const flow = named(
-        async () => {
-          await step("charge", () => 1, {
-            undo: () => {
-              calls.push("refund");
-              begun.resolve();
-              return calls.length === 1 ? new Promise(() => undefined) : undefined;
-            },
-          });
-          throw new Error("bad");
-        },
-        { maxRetries: 0 },
-      );
+      const { flow, begun, calls } = hangingOnce();
       const id = await queue.enqueueTask(flow);
       await begun.promise;
       await queue.pause({ queueName: "default" });
