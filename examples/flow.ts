@@ -33,7 +33,7 @@ const rating = task(
 );
 
 const report = task("report", async (month: string) => {
-  // All three run at once, on any worker. What they gave is in the order of the calls, not of their ends.
+  // All three run at once, on any worker. The results stand in the order of the calls, whichever child ends first.
   const [sold, drawn, rated] = await settled([
     child(sales, month),
     child(chart, month),

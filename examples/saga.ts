@@ -1,6 +1,7 @@
 /**
- * A saga whose processes are killed on the way: each order is charged, waits for a confirmation, is booked and shipped. Half of them fail
- * at the last step or are cancelled: what they have done is undone, however often a process dies, and nothing else is.
+ * A saga whose processes are killed on the way: each order is charged, waits for a confirmation, is booked and shipped. Half of the
+ * orders fail at the last step or are cancelled. Each step that these have stored is undone, however often a process dies; no step of
+ * the other orders is.
  *
  *     npx tsx --tsconfig examples/tsconfig.json examples/saga.ts
  *
@@ -20,7 +21,7 @@ const file = process.env.ORDERS_DB ?? "saga.db";
 const orders = Number(process.env.ORDERS ?? 20);
 const kills = Number(process.env.KILLS ?? 10);
 
-/** What was done about the orders. */
+/** A line for each step that was done or undone. */
 const ledger = sqliteTable("ledger", {
   id: integer("id").primaryKey(),
   order: text("order_id").notNull(),
@@ -94,19 +95,13 @@ async function main(): Promise<void> {
   // A task whose process dies three times fails, too, and is undone.
   const ended = await Promise.all(ids.map((id) => queue.awaitTaskCompletion(id, { timeout: "5m" })));
   for (const worker of workers) worker.kill("SIGKILL");
-  const count = (what: string, n: number) =>
-    (
-      client
-        .prepare("select count(*) from ledger where order_id = ? and what = ?")
-        .pluck()
-        .get(String(n), what) as number
-    ).toString();
+  const lines = client.prepare("select count(*) from ledger where order_id = ? and what = ?").pluck();
   const isRight = (n: number) => {
-    const [charged, refunded] = [count("charge", n), count("refund", n)];
-    const [booked, unbooked] = [count("book", n), count("cancel booking", n)];
-    return ended[n]?.status === "completed"
-      ? [charged, refunded, booked, unbooked].join() === "1,0,1,0"
-      : charged === refunded && booked === unbooked && Number(charged) <= 1 && Number(booked) <= 1;
+    const [charged = 0, refunded, booked = 0, unbooked] = ["charge", "refund", "book", "cancel booking"].map(
+      (what) => lines.get(String(n), what) as number,
+    );
+    if (ended[n]?.status === "completed") return [charged, refunded, booked, unbooked].join() === "1,0,1,0";
+    return charged === refunded && booked === unbooked && charged <= 1 && booked <= 1;
   };
   const areUndone = ended.every(({ error, status }) => status === "completed" || error?.undo === undefined);
   console.log(`${kills} kills`);

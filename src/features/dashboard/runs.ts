@@ -110,7 +110,7 @@ export const periodOfTask = ({ createdAt, finishedAt }: ListedTask, axis: Axis):
   to: finishedAt?.getTime() ?? axis.to,
 });
 
-/** From the start of the last attempt to its end; undefined: it did not start, or what it does now is not this attempt. */
+/** From the start of the last attempt to its end; undefined: no attempt has started, or the task waits for another one. */
 export function periodOfAttempt(
   { status, startedAt, finishedAt }: ListedTask,
   axis: Axis,

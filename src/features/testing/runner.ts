@@ -269,7 +269,7 @@ export class TestRunner extends WorkerEmitter {
 
   // ---- rounds --------------------------------------------------------------------------------
 
-  /** What is due becomes pending, hooks that crashes owe are called, and steps are undone. Returns whether tasks ran for that. */
+  /** Makes due tasks pending, calls the hooks that crashes owe, and undoes steps. Returns whether an attempt ran for that. */
   async due(): Promise<boolean> {
     await settleDue(this.#queue, this.#jobs);
     const isBusy = this.#dispatcher.inflight > 0;

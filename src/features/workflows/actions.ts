@@ -81,7 +81,7 @@ export class Actions implements WorkflowActions {
   }
 }
 
-/** @throws TypeError for what is not a list of `[function, ...args]`, and for a call with a `uniqueKey` */
+/** @throws TypeError unless `entries` is a list of `[function, ...args]`, and for a function with a `uniqueKey` */
 export function preparedEntries(owner: string, entries: readonly AnyEntry[], maxPayload: number): Prepared[] {
   checkEntries(entries, owner);
   return entries.map(([fn, ...args]) => refusingKeys(prepare(fn, args, maxPayload), owner));

@@ -194,10 +194,10 @@ export interface WorkflowStore {
    */
   takeUndoable(taskIds: readonly number[], workerId: string, most: number): Promise<TaskRecord[]>;
 
-  /** The attempt in which the end of this task was decided does not run any more. False: nobody waits for that. */
+  /** Says that the attempt of this generation has stopped, so that steps may be undone. False: no undo waits for it. */
   letUndo(task: TaskVersion & { workerId: string | null }): Promise<boolean>;
 
-  /** Has what was not undone of a failed task undone once more. `changed: false`: there is nothing. */
+  /** Marks the steps of a failed task as to be undone whose undo has failed or is unknown. `changed: false`: it has none. */
   undoAgain(taskId: number): Promise<Operated>;
 
   /** How many members of a group are in each status. */

@@ -72,7 +72,7 @@ function currentRun(what: string): WorkflowRun | undefined {
     throw new TypeError(
       `${what}: only the function of a task can do this, where it has the queue's database: not a hook, and not a function that runs in a thread, a process or an agent`,
     );
-  // A stored step does not call its function: what is inside of it would be named in one attempt and not in the next.
+  // Once a step is stored, its function is not called. A step inside of it would shift the numbers of repeated names.
   if (attempt.step !== undefined)
     throw new TypeError(
       `${what}: a step has no steps, waits or children of its own: call it outside of step ${JSON.stringify(attempt.step)}`,
@@ -141,7 +141,7 @@ export interface Step {
 // biome-ignore lint/suspicious/noExplicitAny: see above
 export type StepTransaction = any;
 
-/** `undo` gets the transaction, too: what it writes and the mark that the step is undone are committed together. */
+/** `undo` gets a transaction, too. Its writes and the mark of the undone step are committed together. */
 export type StepWithin = <T>(
   name: string,
   fn: (tx: StepTransaction) => T,

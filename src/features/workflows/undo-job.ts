@@ -10,7 +10,7 @@ import type { WorkflowStore } from "./contract.ts";
 
 /** Tasks that one look reads, and that it takes of them. */
 const [read, most] = [100, 10];
-/** The least milliseconds between two looks, unless the last one has taken some: nobody may be able to take what is there. */
+/** The least milliseconds between two looks, unless the last look has taken a task: the others may have to wait for long. */
 const leastBetween = 250;
 
 /** Milliseconds until a write that the database has refused is repeated. */
@@ -49,13 +49,13 @@ export class UndoJob implements Job {
         return tasks;
       });
     this.#lookedAt = taken > 0 ? Number.NEGATIVE_INFINITY : performance.now();
-    // Those that nobody may take yet are behind the others from now on.
+    // The store has moved the tasks that have to wait behind the others.
     this.#isDue = taken === most || found.length === read;
     return this.#isDue ? 0 : longestSleep;
   }
 }
 
-/** Whether steps of this task are to be undone if it does not complete. On an error of the database nobody knows. */
+/** Whether steps of this task are to be undone if it does not complete. An error of the database is reported, and means no. */
 export async function holdsUp(queue: Queue, { id, func }: TaskRecord): Promise<boolean> {
   try {
     return await internalsOf(queue).store.workflows.hasUndos(id);
@@ -65,7 +65,7 @@ export async function holdsUp(queue: Queue, { id, func }: TaskRecord): Promise<b
   }
 }
 
-/** The function of this attempt has stopped: what it has done may be undone. */
+/** Tells the database that the function of this attempt has stopped, so that its steps may be undone. */
 export function letUndo(queue: Queue, record: TaskRecord): void {
   const { store, wakeups, checkOpen } = internalsOf(queue);
   const letIt = async () => {

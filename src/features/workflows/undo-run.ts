@@ -33,7 +33,7 @@ export function undoing(definition: TaskDefinition): TaskDefinition {
     fn: async (...args) => {
       const attempt = runningAttempt() as CurrentTask;
       const run = attempt.part?.((port) => new UndoRun(port)) as UndoRun;
-      // It needs what its schema makes of the arguments. Its result is nobody's.
+      // The function needs the arguments as its schema makes them. Its result is dropped, so it is not checked.
       const call = () =>
         checks ? callChecked(fn, args, { ...checks, result: undefined }, attempt) : fn(...args);
       throw await run.undo(call);

@@ -1,6 +1,6 @@
 /**
- * The operations by which the steps of a task are undone that is to fail or to be cancelled, each written once for all databases.
- * `WorkflowStore` in its contract says what they promise.
+ * The operations that undo the steps of a task before it fails or is cancelled, each written once for all databases.
+ * The docstrings of `WorkflowStore` say what each of them promises.
  *
  * Such a task is `scheduled` for a far future, so that no claim, limit or pause is about it, and has a row in `dbq_waits` of the
  * kind `undo` until it ends. The row's `target` is the task's function, its `mode` counts the attempts to undo, and its `deadline` is
@@ -32,7 +32,7 @@ const never = Date.UTC(9999, 0, 1);
 /** Milliseconds until an attempt to undo that has failed as a whole is repeated. */
 const afterFailure = 5_000;
 
-/** Milliseconds until a task is looked at again that nobody may take yet. */
+/** Milliseconds until the next look at a task whose undo still has to wait. */
 const untilNextLook = 500;
 
 /** The name of the row in `dbq_waits` when no attempt has to stop before. */
@@ -87,7 +87,7 @@ function readStatements(d: Dialect) {
 function writeStatements(d: Dialect) {
   const change = stateChange(d);
   return {
-    /** The task ends later. Whoever claims tasks does not see it. */
+    /** Keeps the task from ending, and hides it from claims. */
     hold: change(
       (
         p,
@@ -298,7 +298,7 @@ export class UndoOperations {
     yield* count(this.#s.undoAgain, { id: taskId }, false);
   }
 
-  /** Of a failed task that says what was not undone. */
+  /** Only for a failed task whose error has kept how the task was to end: it lists the steps that were not undone. */
   *undoAgain(taskId: number): Program<Operated> {
     const s = this.#s;
     const operated = yield* this.#tasks.again(taskId, s.hold, ({ status, error }) => {

@@ -92,7 +92,7 @@ function stepStatements(d: Dialect) {
         ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
     },
 
-    /** Stores a step behind the others of its task. A step of this name stays: a deploy may have made a step of what was a wait. */
+    /** Stores a step behind the others of its task. If a step has this name already, that one stays: a deploy may have turned a wait into a step. */
     insertStepLast: (p) => sql`
       insert into dbq_steps (task_id, name, seq, value, generation_id, ended_at)
       select ${d.integer(p.taskId)}, ${p.name}, last_seq + 1, ${d.json(p.value)}, ${d.integer(p.generationId)}, ${d.now(p)}

@@ -168,7 +168,7 @@ const TaskLine: FC<{ run: ShownRun; view: View }> = ({ run: shown, view }) => {
   );
 };
 
-/** Buttons that run a task of the tree again, or undo what was not undone. */
+/** Buttons that run a task of the tree again, or repeat the undos that have failed. */
 const Retries: FC<{ run: ShownRun; view: View }> = ({ run, view: { context, top } }) => {
   const { id, status, error } = run.task;
   const to = `/api/tasks/${id}/retry`;
