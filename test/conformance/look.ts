@@ -193,14 +193,17 @@ const finds: Case[] = [
     name: "a search that runs out of time says how many tasks it has looked at, and where to go on",
     run: async ({ bare: store }) => {
       await many(store, 1_100);
-      const found = await findTasks(store, {}, { limit: 10, text: "no such text", budget: 0 });
-      assert.deepEqual([found.tasks, found.looked], [[], 1_000]);
-      const rest = await findTasks(
-        store,
-        {},
-        { limit: 10, text: "no such text", after: found.next ?? 0, budget: 0 },
-      );
-      assert.deepEqual(rest, { tasks: [], looked: 100, next: null });
+      const search = (after?: number) =>
+        findTasks(store, {}, { limit: 10, text: "no such text", after, budget: 0 });
+      // It looks at 1,000, and at fewer on a machine that is so busy that these take half a second.
+      let found = await search();
+      assert.ok(found.looked !== null && found.looked > 0 && found.looked <= 1_000, String(found.looked));
+      let looked = found.looked;
+      while (found.next !== null) {
+        found = await search(found.next);
+        looked += found.looked ?? 0;
+      }
+      assert.deepEqual([looked, found.tasks], [1_100, []]);
     },
   },
 ];

@@ -85,7 +85,8 @@ beforeAll(async () => {
   for (const [i, program] of Object.values(programs).entries())
     writeFileSync(join(folder, "test/types", programFile(i)), `${prelude}${program}\n`);
   diagnostics = await compile();
-});
+  // The compiler reads all of dbq: a minute and more on a machine whose cores have other work.
+}, 300_000);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
