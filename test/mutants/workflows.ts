@@ -53,6 +53,38 @@ export const workflowFaults: readonly Mutant[] = [
     caughtBy: onSqlite("steps", "an attempt that has lost its task stores nothing"),
   },
   {
+    name: "single-step-is-not-fenced",
+    why: "An attempt that was declared dead stores a step beside the one that replaced it.",
+    in: "stepStatements",
+    find: '`\n      insert into dbq_steps (task_id, name, seq, value, error, generation_id, started_at, ended_at, undo_state)\n      select id, ${p.name}, ${d.integer(p.seq)}, ${d.json(p.value)}, ${d.json(p.error)}, generation_id, ${d.time(d.integer(p.startedAt))}, ${d.now(p)}, ${p.undoState}\n      from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} and root_id is not null ${d.locked}`',
+    replace:
+      "`\n      insert into dbq_steps (task_id, name, seq, value, error, generation_id, started_at, ended_at, undo_state)\n      select id, ${p.name}, ${d.integer(p.seq)}, ${d.json(p.value)}, ${d.json(p.error)}, generation_id, ${d.time(d.integer(p.startedAt))}, ${d.now(p)}, ${p.undoState}\n      from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and root_id is not null ${d.locked}`",
+    caughtBy: onSqlite("steps", "an attempt that has lost its task after a step stores no other one"),
+  },
+  {
+    name: "single-step-does-not-wait",
+    why: "A step is stored of a task that another transaction is about to end: nothing undoes it.",
+    in: "stepStatements",
+    find: '`\n      insert into dbq_steps (task_id, name, seq, value, error, generation_id, started_at, ended_at, undo_state)\n      select id, ${p.name}, ${d.integer(p.seq)}, ${d.json(p.value)}, ${d.json(p.error)}, generation_id, ${d.time(d.integer(p.startedAt))}, ${d.now(p)}, ${p.undoState}\n      from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} and root_id is not null ${d.locked}`',
+    replace:
+      '`\n      insert into dbq_steps (task_id, name, seq, value, error, generation_id, started_at, ended_at, undo_state)\n      select id, ${p.name}, ${d.integer(p.seq)}, ${d.json(p.value)}, ${d.json(p.error)}, generation_id, ${d.time(d.integer(p.startedAt))}, ${d.now(p)}, ${p.undoState}\n      from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} and root_id is not null`',
+    caughtBy: {
+      file: "test/features/workflows/servers.full.test.ts",
+      test: "on 'Postgres' > a later step waits for a transaction that ends its task, and is not stored when that is committed",
+    },
+  },
+  {
+    name: "lost-answer-stores-the-step-twice",
+    why: "The connection breaks behind the step's commit: the second try violates the step's key, and the task fails.",
+    in: "WorkflowOperations.write",
+    find: "!again",
+    replace: "true",
+    caughtBy: {
+      file: "test/stores/server/repeats.test.ts",
+      test: "a lost answer to a COMMIT on Postgres > a step is stored once, and is stored although the answer to its statement was lost",
+    },
+  },
+  {
     name: "caught-error-is-forgotten",
     why: "A step that failed and was caught runs again after the function has gone the other way.",
     in: "WorkflowRun.#withFailures",

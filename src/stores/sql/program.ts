@@ -28,12 +28,12 @@ export type Program<T> = Generator<Step, T, any>;
 
 /** Runs operations on one database. An operation is given as a function, since a busy database makes it run again. */
 export interface Runner {
-  /** As it is: each statement is a transaction by itself, unless the operation begins one. */
-  run<T>(op: () => Program<T>): Promise<T>;
   /**
-   * In a transaction of its own that may write from its first statement on. `tries`: how often it was begun before; then it may have
-   * been committed, and its answer lost.
+   * As it is: each statement is a transaction by itself, unless the operation begins one. `tries`: how often it was begun before; then
+   * it may have been committed, and its answer lost.
    */
+  run<T>(op: (tries: number) => Program<T>): Promise<T>;
+  /** In a transaction of its own that may write from its first statement on. */
   write<T>(op: (tries: number) => Program<T>): Promise<T>;
 }
 

@@ -249,7 +249,7 @@ function workflowMethods(
     firstWaits: (taskIds, limit) => run(() => ops.firstWaits(taskIds, limit)),
     lastWaiting: (waits) => run(() => ops.lastWaiting(waits)),
     waitingFor: (target, limit) => run(() => ops.waitingFor(target, limit)),
-    write: (task, steps, children) => write((tries) => ops.write(task, steps, children, tries > 0)),
+    write: (task, steps, children) => run((tries) => ops.write(task, steps, children, tries > 0)),
     forget: (task, names) => write(() => ops.forget(task, names)),
     keepEnds: (task, ends) => write(() => ops.keepEnds(task, ends)),
     wait: (task, waits, park) => write(() => ops.wait(task, waits, park)),

@@ -18,7 +18,7 @@ import { isFinished, type TaskRecord, type TaskStatus } from "../../task.ts";
 import { columnsOf, listed, positionsIn } from "./columns.ts";
 import type { Dialect, Params, Row } from "./dialect.ts";
 import type { Ending } from "./endings.ts";
-import { changes, count, insertedIds, type Program, rewindCursors, rows } from "./program.ts";
+import { changes, count, insertedIds, type Program, rewindCursors, rows, transaction } from "./program.ts";
 import { intOrNull, taskColumns, textOrNull, toTaskRecord } from "./rows.ts";
 import { before, itemColumns, itemOf, type Statement, stateChange, still } from "./statements.ts";
 import { isUnfinished as unfinished } from "./statuses.ts";
@@ -75,7 +75,8 @@ function stepStatements(d: Dialect) {
   return {
     /** Not a state change. From now on the task is known to have steps or children. */
     markRoot: (p) => sql`
-      update ${d.tasks} set root_id = id where dbq_tasks.id = ${d.only(p.id)} and root_id is null`,
+      update ${d.tasks} set root_id = id
+      where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} and root_id is null`,
 
     steps: (p) => sql`select ${all} from dbq_steps where task_id = ${p.taskId} order by seq, id`,
 
@@ -83,6 +84,12 @@ function stepStatements(d: Dialect) {
 
     stepNamed: (p) => sql`
       select ${all} from dbq_steps where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
+
+    /** Stores one step if the task still runs at this generation, and is marked as one with steps. Locks it meanwhile, as `lockRunning`. */
+    insertStepOfRunning: (p) => sql`
+      insert into dbq_steps (task_id, name, seq, value, error, generation_id, started_at, ended_at, undo_state)
+      select id, ${p.name}, ${d.integer(p.seq)}, ${d.json(p.value)}, ${d.json(p.error)}, generation_id, ${d.time(d.integer(p.startedAt))}, ${d.now(p)}, ${p.undoState}
+      from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} and root_id is not null ${d.locked}`,
 
     insertStep: (p, many) => {
       const row = sql`${d.integer(p.taskId)}, ${p.name}, ${d.integer(p.seq)}, ${d.json(p.value)}, ${d.json(p.error)},
@@ -299,6 +306,28 @@ export class WorkflowOperations {
     children: readonly NewChild[],
     again = false,
   ): Program<Inserted[] | undefined> {
+    const [only] = steps;
+    if (only && steps.length === 1 && children.length === 0 && !again && (yield* this.#insertOne(task, only)))
+      return [];
+    return yield* transaction(() => this.#writeAll(task, steps, children, again), true);
+  }
+
+  /** One statement and no transaction, since most writes are one step. False: the task has moved on, and nothing was written. */
+  *#insertOne({ id, generationId }: TaskVersion, step: NewStep): Program<boolean> {
+    if (step.again) return false;
+    const params = { ...step, id, generationId, undoState: undoStateOf(step) };
+    const { insertStepOfRunning: insert, markRoot } = this.#s;
+    if ((yield* count(insert, params, false)) > 0) return true;
+    // Its first step, perhaps.
+    return (yield* count(markRoot, params, false)) > 0 && (yield* count(insert, params, false)) > 0;
+  }
+
+  *#writeAll(
+    task: TaskVersion,
+    steps: readonly NewStep[],
+    children: readonly NewChild[],
+    again: boolean,
+  ): Program<Inserted[] | undefined> {
     const rootId = (yield* this.#lock(task)) ?? (yield* this.#lockStopping(task, children));
     if (rootId === undefined) return undefined;
     const there = again ? yield* this.steps(task.id) : [];
@@ -319,7 +348,7 @@ export class WorkflowOperations {
     }));
     const results = steps
       .filter(({ name }) => !known.has(name))
-      .map((one) => ({ ...one, childId: null, undoState: one.undoes ? "wanted" : null }));
+      .map((one) => ({ ...one, childId: null, undoState: undoStateOf(one) }));
     for (const { name, again } of results)
       if (again) yield* count(this.#s.deleteStep, { taskId: task.id, name }, false);
     yield* insertAll(
@@ -344,7 +373,7 @@ export class WorkflowOperations {
     const [row] = yield* rows(this.#s.lockRunning, { id, generationId });
     if (!row) return undefined;
     if (row[0] !== null) return Number(row[0]);
-    yield* count(this.#s.markRoot, { id }, false);
+    yield* count(this.#s.markRoot, { id, generationId }, false);
     return id;
   }
 
@@ -721,6 +750,8 @@ export class WorkflowOperations {
 }
 
 const isUnfinished = ({ status }: TaskRecord): boolean => !isFinished(status);
+
+const undoStateOf = ({ undoes }: NewStep) => (undoes ? "wanted" : null);
 
 const versionOf = ({ id, generationId }: TaskVersion): TaskVersion => ({ id, generationId });
 

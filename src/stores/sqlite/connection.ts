@@ -255,8 +255,8 @@ export function runnerOver(connection: SqliteConnection, check: () => void = () 
       return act();
     });
   return {
-    run: (op) => onceFree(() => connection.run(op())),
     // Whether a commit has happened is always known here.
+    run: (op) => onceFree(() => connection.run(op(0))),
     write: (op) => onceFree(() => connection.atomically(() => op(0))),
   };
 }

@@ -208,7 +208,9 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       await until(async () => (await statusOf(queue, id)) === "running");
       const lost = { id, generationId: 1 };
       const one = { name: "a", seq: 1, value: "1", error: null, startedAt: null };
+      const two = { ...one, name: "b", seq: 2 };
       expect(await store.workflows.write(lost, [one], [])).toBeUndefined();
+      expect(await store.workflows.write(lost, [one, two], [])).toBeUndefined();
       const wait = { name: "w", kind: "time", target: null, until: { at: 0 }, mode: null } as const;
       expect(await store.workflows.wait(lost, [wait], true)).toBeUndefined();
       const within = await queue.transaction((tx: unknown) =>
@@ -216,6 +218,23 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       );
       expect(within).toBe(false);
       expect([await store.workflows.steps(id), await store.workflows.waits([id])]).toEqual([[], []]);
+      go.resolve();
+      expect((await end(queue, id)).status).toBe("completed");
+    });
+
+    test("an attempt that has lost its task after a step stores no other one", async () => {
+      const queue = await start();
+      const { store } = internalsOf(queue);
+      const go = deferred();
+      const flow = named(async () => {
+        await step("before", () => 1);
+        await go.promise;
+      });
+      const id = await queue.enqueueTask(flow);
+      await until(async () => (await store.workflows.steps(id)).length === 1);
+      const one = { name: "a", seq: 2, value: "1", error: null, startedAt: null };
+      expect(await store.workflows.write({ id, generationId: 1 }, [one], [])).toBeUndefined();
+      expect((await store.workflows.steps(id)).map(({ name }) => name)).toEqual(["before"]);
       go.resolve();
       expect((await end(queue, id)).status).toBe("completed");
     });

@@ -2,9 +2,10 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { step, waitForEvent } from "../../../src/features/workflows/steps.ts";
 import { moveQueue, task, Worker } from "../../../src/index.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
-import { temporaryQueue } from "../../support/queue.ts";
+import { temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
 import { workflowCases } from "./cases.ts";
 import { undoCases } from "./undo-cases.ts";
@@ -23,6 +24,50 @@ describe.skipIf(isMissing(await postgresServer()))("on a server", () => {
 describe.skipIf(isMissing(await mysqlServer()))("on a server", () => {
   workflowCases("MySQL or MariaDB", removedAfterTest(newDatabase));
   undoCases("MySQL or MariaDB", removedAfterTest(newDatabase));
+});
+
+describe.each([
+  { place: "Postgres", server: await postgresServer(), make: newSchema },
+  { place: "MySQL or MariaDB", server: await mysqlServer(), make: newDatabase },
+])("on $place", ({ server, make }) => {
+  test.skipIf(isMissing(server)).each(["the first step", "a later step"])(
+    "%s waits for a transaction that ends its task, and is not stored when that is committed",
+    async (which) => {
+      const queue = await temporaryQueue({}, await removedAfterTest(make)());
+      const { store } = internalsOf(queue);
+      const hangs = task(uniqueName("hangs"), async () => {
+        if (which === "a later step") await step("before", () => 1);
+        await new Promise<never>(() => undefined);
+      });
+      const id = await queue.enqueueTask(hangs);
+      const worker = new Worker(queue, { concurrency: 1 });
+      await worker.start();
+      const isUnderWay = async () => {
+        const before = (await store.workflows.steps(id)).length;
+        return (
+          (await queue.getTask(id))?.status === "running" && before === (which === "a later step" ? 1 : 0)
+        );
+      };
+      while (!(await isUnderWay())) await new Promise((resolve) => setTimeout(resolve, 5));
+      const [record] = await store.get([id]);
+      const version = { id, generationId: record?.generationId ?? 0, workerId: record?.workerId ?? null };
+      const one = { name: "late", seq: 2, value: "1", error: null, startedAt: null };
+      let answer: unknown = "none yet";
+      let stored: Promise<void> | undefined;
+      await queue.transaction(async (tx: unknown) => {
+        await store.within(tx).settle({ ...version, startedAt: null, kind: "completed", result: null });
+        stored = store.workflows.write(version, [one], []).then((given) => {
+          answer = given;
+        });
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        expect(answer).toBe("none yet");
+      });
+      await stored;
+      expect(answer).toBeUndefined();
+      expect((await store.workflows.steps(id)).map(({ name }) => name)).not.toContain("late");
+      await worker.stop({ grace: 0 });
+    },
+  );
 });
 
 const steps: string[] = [];

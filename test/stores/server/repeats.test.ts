@@ -21,10 +21,13 @@ beforeAll(async () => {
 afterAll(() => schema?.drop());
 
 /** Loses the answer to the next COMMIT; `meanwhile` runs before the caller notices. */
-function loseCommit(meanwhile: () => Promise<unknown>): void {
+const loseCommit = (meanwhile: () => Promise<unknown>) => loseAnswer((text) => text === "commit", meanwhile);
+
+/** Loses the answer to the next statement of which `isIt` is true. */
+function loseAnswer(isIt: (text: string) => boolean, meanwhile: () => Promise<unknown>): void {
   let lost = false;
   afterAnswers(async ({ text }) => {
-    if (lost || text !== "commit") return;
+    if (lost || !isIt(text)) return;
     lost = true;
     await meanwhile();
     throw new Error("Connection terminated unexpectedly");
@@ -70,5 +73,20 @@ describe.skipIf(isMissing(server))("a lost answer to a COMMIT on Postgres", () =
     const lines = ["one", "two"].map((message) => ({ id, generationId: 2, at: Date.now(), message }));
     await internalsOf(queue).store.log(lines, 10);
     expect((await queue.listLogs(id)).map(({ message }) => message)).toEqual(["one", "two"]);
+  });
+
+  it("a step is stored once, and is stored although the answer to its statement was lost", async () => {
+    const { workflows } = internalsOf(queue).store;
+    const id = await queue.enqueueTask(remoteTask("f"));
+    await schema.client.query("update dbq_tasks set status = 'running', generation_id = 2");
+    const version = { id, generationId: 2 };
+    const stored = (name: string, seq: number) =>
+      workflows.write(version, [{ name, seq, value: "1", error: null, startedAt: null }], []);
+    const isInsert = (text: string) => text.includes("insert into dbq_steps");
+    loseAnswer(isInsert, async () => undefined);
+    expect(await stored("first", 1)).toEqual([]);
+    loseAnswer(isInsert, async () => undefined);
+    expect(await stored("second", 2)).toEqual([]);
+    expect((await workflows.steps(id)).map(({ name }) => name)).toEqual(["first", "second"]);
   });
 });
