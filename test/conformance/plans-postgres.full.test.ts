@@ -24,7 +24,11 @@ const attempts = 5 * many;
  * Autovacuum would analyse the tables during the test. This comes first, because a change of a table's settings
  * discards all plans.
  */
-const unattended = "alter table dbq_tasks set (autovacuum_enabled = off)";
+const unattended =
+  "alter table dbq_tasks set (autovacuum_enabled = off); alter table dbq_waits set (autovacuum_enabled = off)";
+
+/** A task that waits for very many others. */
+const parentId = 999;
 
 /** The content of a queue that has been in use for a while, with a backlog for other workers. */
 const filling = `
@@ -36,6 +40,9 @@ const filling = `
     select 'resize', 'k' || g, 'scheduled', now() + g * interval '1 minute' from generate_series(1, ${many}) g;
   insert into dbq_tasks (func, status, generation_id, worker_id, started_at)
     select 'resize', 'running', 2, 'w' || g % 2, now() from generate_series(1, ${few}) g;
+  insert into dbq_waits (task_id, name, kind, target, mode)
+    select case g % 4 when 0 then ${parentId} else 100000 + g / 4 end, 'child ' || g, 'child', g, 'all:1'
+    from generate_series(1, ${many} * 4) g;
   insert into dbq_attempts (task_id, generation_id, outcome) select g, 2, 'failed' from generate_series(1, ${attempts}) g;
   insert into dbq_task_logs (task_id, generation_id, message) select g, 2, 'a line' from generate_series(1, ${attempts}) g`;
 
@@ -79,6 +86,11 @@ const hot: readonly [name: string, index: RegExp, use: (store: FullStore) => Pro
   ["completed", /dbq_tasks_pkey/, async (s) => settle(s, outcomes.completed(await firstRunning()))],
   ["failed", /dbq_tasks_pkey/, async (s) => settle(s, outcomes.failed(await firstRunning()))],
   ["retry", /dbq_tasks_pkey/, async (s) => settle(s, outcomes.retry(await firstRunning()))],
+  [
+    "the end of one of many children",
+    /dbq_waits_target/,
+    async (s) => settle(s, { ...outcomes.completed(await firstRunning()), parentId }),
+  ],
   ["get", /dbq_tasks_pkey/, (s) => s.get(some)],
   ["ended", /dbq_tasks_pkey/, (s) => s.findEnded(some)],
   ["standings", /dbq_tasks_pkey/, (s) => s.taskStates(some)],
@@ -136,7 +148,10 @@ describe.skipIf(isMissing(server)).each([false, true])("Postgres with statistics
     schema = await newSchema();
     store = await openPostgres(schema.url, { migrate: true });
     await schema.client.query(`${unattended}; ${filling}`);
-    if (analysed) await schema.client.query("analyze dbq_tasks; analyze dbq_attempts; analyze dbq_task_logs");
+    if (analysed)
+      await schema.client.query(
+        "analyze dbq_tasks; analyze dbq_attempts; analyze dbq_task_logs; analyze dbq_waits",
+      );
   });
   afterAll(async () => {
     await store?.close();

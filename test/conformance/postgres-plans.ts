@@ -2,7 +2,7 @@
 import { Client, escapeLiteral } from "pg";
 
 /** The tables that grow. */
-const tables = /\bdbq_(tasks|attempts|task_logs)\b/;
+const tables = /\bdbq_(tasks|attempts|task_logs|waits)\b/;
 
 /** A statement that ran, and its parameters. */
 export interface Asked {
@@ -108,16 +108,17 @@ function nodesOf(node: PlanNode): PlanNode[] {
 
 function summary(text: string, top: PlanNode): Plan {
   const nodes = nodesOf(top);
+  const rowsOf = (node: PlanNode) =>
+    (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"];
   const looked = nodes.filter(
     (node) => /Scan$/.test(node["Node Type"]) && tables.test(node["Relation Name"] ?? ""),
   );
-  const rowsOf = (node: PlanNode) =>
-    (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0)) * node["Actual Loops"];
   return {
     text,
     indexes: [...new Set(nodes.flatMap((node) => node["Index Name"] ?? []))].sort(),
     scanned: looked
-      .filter((node) => node["Node Type"] === "Seq Scan")
+      // The first row of a table is no scan.
+      .filter((node) => node["Node Type"] === "Seq Scan" && rowsOf(node) > 1)
       .flatMap((node) => node["Relation Name"] ?? []),
     rows: looked.reduce((sum, node) => sum + rowsOf(node), 0),
     pages: top["Shared Hit Blocks"] + top["Shared Read Blocks"],

@@ -70,7 +70,7 @@ export const workflowFaults: readonly Mutant[] = [
       '`\n      insert into dbq_steps (task_id, name, seq, value, error, generation_id, started_at, ended_at, undo_state)\n      select id, ${p.name}, ${d.integer(p.seq)}, ${d.json(p.value)}, ${d.json(p.error)}, generation_id, ${d.time(d.integer(p.startedAt))}, ${d.now(p)}, ${p.undoState}\n      from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} and root_id is not null`',
     caughtBy: {
       file: "test/features/workflows/servers.full.test.ts",
-      test: "on 'Postgres' > a later step waits for a transaction that ends its task, and is not stored when that is committed",
+      test: "a step on Postgres > a later step waits for a transaction that ends its task, and is not stored when that is committed",
     },
   },
   {
@@ -180,10 +180,22 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "children-have-no-root",
     why: "Nobody finds all tasks of a tree by one column.",
-    in: "WorkflowOperations.write",
+    in: "WorkflowOperations.#writeAll",
     find: "({ ...child.task, parentId: task.id, rootId })",
     replace: "({ ...child.task, parentId: task.id, rootId: null })",
     caughtBy: onSqlite("children", knowEachOther),
+  },
+  {
+    name: "end-of-a-child-reads-all-waits",
+    why: "Each end among ten thousand children reads the waits for all others.",
+    in: "waitStatements",
+    find: '`\n      select ${all(p)} from ${d.objects(p.targets, target)} ${d.joinEach} dbq_waits\n      where target = ${d.onlyName(itemOf("target"))} order by task_id, id`',
+    replace:
+      "`\n      select ${all(p)} from ${d.objects(p.targets, target)} ${d.joinEach} dbq_waits\n      where target = ${d.onlyName(itemOf(\"target\"))} and kind = 'child' order by task_id, id`",
+    caughtBy: {
+      file: "test/conformance/plans-postgres.full.test.ts",
+      test: "Postgres with statistics: false > force_custom_plan > the end of one of many children finds its rows by an index",
+    },
   },
   {
     name: "all-waits-for-the-others-after-a-failure",

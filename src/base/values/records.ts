@@ -13,9 +13,7 @@ export function toTask<R = unknown>(record: TaskRecord): Task<R> {
     id: record.id as TaskId<R>,
     args: readable(record.args, decodeArgs) as unknown[],
     kwargs: readable(record.kwargs, (text) => decodeObject(text, "kwargs")) as JsonObject,
-    result: (record.result === null
-      ? undefined
-      : readable(record.result, (text) => decode(text, "result"))) as R | undefined,
+    result: resultIn(record.result) as R | undefined,
     error: record.error === null ? null : errorOf(record.error),
     createdAt: new Date(record.createdAt),
     updatedAt: new Date(record.updatedAt),
@@ -32,6 +30,9 @@ export function toTask<R = unknown>(record: TaskRecord): Task<R> {
     rootId: record.rootId === record.id ? null : record.rootId,
   };
 }
+
+export const resultIn = (text: string | null): unknown =>
+  text === null ? undefined : readable(text, (json) => decode(json, "result"));
 
 /**
  * A task of a list. `cut`: the length in bytes of each JSON column of which only the beginning is there, as a text. An `id` that

@@ -73,7 +73,9 @@ export interface StoredWait extends Omit<Wait, "until"> {
 export interface Waited {
   /** The steps of events and times that are over, as they are stored now. */
   steps: StoredStep[];
-  /** The children that have ended. */
+  /** The children that have completed, of which a task may have many. */
+  completed: Pick<TaskRecord, "id" | "result">[];
+  /** The others that have ended. */
   ended: TaskRecord[];
   /** The ids of children that no longer exist. */
   gone: number[];

@@ -8,7 +8,7 @@ import { systemClock } from "../../base/runtime/clock.ts";
 import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
 import { performance, setImmediate, setTimeout } from "../../base/runtime/timers.ts";
 import { checkSize, decode, encode } from "../../base/values/codec.ts";
-import { toTask } from "../../base/values/records.ts";
+import { resultIn, toTask } from "../../base/values/records.ts";
 import { describeThrown } from "../../base/values/thrown.ts";
 import {
   AsyncTransactionError,
@@ -30,6 +30,9 @@ import type { Tries } from "./tries.ts";
 const mostSteps = 10_000;
 /** Children of one task. */
 const mostChildren = 100_000;
+
+/** Steps and starts of one transaction: others write to the database between two of them. */
+const mostInWrite = 1_000;
 
 /** Milliseconds between two looks at what a task waits for in its slot, unless this process hears of it. */
 const lookEvery = 100;
@@ -299,7 +302,7 @@ export class WorkflowRun implements AttemptPart {
 
   // ---- writes --------------------------------------------------------------------------------
 
-  /** All steps and starts that come in one turn are one transaction. */
+  /** All steps and starts that come in one turn are one transaction, or few if there are very many. */
   #write(what: Pick<Write, "step" | "child">): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#writes.push({ ...what, resolve, reject });
@@ -308,7 +311,11 @@ export class WorkflowRun implements AttemptPart {
   }
 
   async #writeAll(): Promise<void> {
-    while (this.#writes.length > 0 && !this.#isOver) await this.#writeBatch(this.#writes.splice(0));
+    while (this.#writes.length > 0 && !this.#isOver) {
+      await this.#writeBatch(this.#writes.splice(0, mostInWrite));
+      // On SQLite each transaction blocks the event loop.
+      if (this.#writes.length > 0) await new Promise((resolve) => setImmediate(resolve));
+    }
     this.#writing = undefined;
   }
 
@@ -432,25 +439,29 @@ export class WorkflowRun implements AttemptPart {
     }
   }
 
-  #apply({ steps, ended, gone }: Waited): boolean {
+  #apply({ steps, completed, ended, gone }: Waited): boolean {
     for (const step of steps) {
       this.steps.set(step.name, step);
       this.#seq = Math.max(this.#seq, step.seq);
       this.#settle(step.name, (waiting) => waiting.resolve(valueIn(step)));
     }
+    const results = new Map(completed.map(({ id, result }) => [id, result]));
     const tasks = new Map(ended.map((task) => [task.id, task]));
     const lost = new Set(gone);
     for (const { wait } of [...this.#waiting.values()]) {
-      const id = wait.kind === "child" ? Number(wait.target) : undefined;
-      const task = id === undefined ? undefined : tasks.get(id);
-      if (task) {
+      if (wait.kind !== "child") continue;
+      const [name, id] = [wait.name, Number(wait.target)];
+      const [result, task] = [results.get(id), tasks.get(id)];
+      if (result !== undefined) {
+        this.#met.set(name, { name, status: "completed", result, error: null });
+        this.#settle(name, ({ resolve }) => resolve(resultIn(result)));
+      } else if (task) {
         const { status, result, error } = task;
-        this.#met.set(wait.name, { name: wait.name, status: status as FinishedStatus, result, error });
-        this.#settle(wait.name, (waiting) => settleChild(waiting, task));
-      } else if (id !== undefined && lost.has(id))
-        this.#settle(wait.name, ({ reject }) => reject(new TaskNotFoundError(id)));
+        this.#met.set(name, { name, status: status as FinishedStatus, result, error });
+        this.#settle(name, (waiting) => settleChild(waiting, task));
+      } else if (lost.has(id)) this.#settle(name, ({ reject }) => reject(new TaskNotFoundError(id)));
     }
-    return steps.length + ended.length + gone.length > 0;
+    return steps.length + completed.length + ended.length + gone.length > 0;
   }
 
   #settle(name: string, how: (waiting: Waiting) => void): void {

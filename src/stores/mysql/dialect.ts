@@ -7,6 +7,9 @@ const types = { integer: "bigint", real: "double", text: "longtext character set
 const millis = (microseconds: ReturnType<Dialect["now"]>) => sql`${microseconds} div 1000`;
 const epoch = sql.raw("'1970-01-01'");
 
+/** A text of JSON as a name, compared byte by byte. */
+const asName = (text: unknown) => sql`convert(${text} using utf8mb4) collate utf8mb4_bin`;
+
 /**
  * Whether a path finds each key of this name. On MariaDB none finds one that begins with a minus, or that another client has written
  * with an escape.
@@ -37,7 +40,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
       ),
       sql`, `,
     )})) as item`,
-  nameOf: (text) => sql`convert(${text} using utf8mb4) collate utf8mb4_bin`,
+  nameOf: asName,
   isUnfinishedOf: (scheduleName) => sql`unfinished_of = ${scheduleName}`,
   joinEach: sql.raw("straight_join"),
   isLaterLine: (_, after) => sql`dbq_task_logs.id > ${after}`,
@@ -103,6 +106,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     afterSet: sql.raw(""),
   }),
   only: (id) => sql`${id}`,
+  onlyName: asName,
   steered: {
     group: sql.raw("group_bytes"),
     pendingIn: (queueName) => sql`steered_place = concat('p', md5(${queueName}))`,

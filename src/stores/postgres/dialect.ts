@@ -106,6 +106,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   }),
   // A plan that is made while the table is empty would meet `= id` by reading all of an index.
   only: (id) => sql`any (array[${id}::bigint])`,
+  onlyName: (name) => sql`any (array[${name}])`,
   steered: { ...steeredByPartialIndexes, uses: sql.raw("(uses::text)") },
   setNextId:
     "select setval(pg_get_serial_sequence('dbq_tasks', 'id'), (select greatest(max(id), 1) from dbq_tasks))",

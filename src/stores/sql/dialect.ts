@@ -111,6 +111,8 @@ export interface Dialect {
   items: ((list: SQL, columns: readonly ItemColumn[]) => Items) | undefined;
   /** An id to compare with, written so that the planner finds the row by its id and nothing else. */
   only: (id: unknown) => SQL;
+  /** The same for a text of `objects`, as a name that an index holds. */
+  onlyName: Around;
   /** How tasks with a group, a limit or a rate are found by their indexes, which hold no other tasks. */
   steered: SteeredText;
   /** The statement by which a person makes the next id follow the largest one in the table of tasks. */

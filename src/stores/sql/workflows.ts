@@ -21,7 +21,7 @@ import type { Ending } from "./endings.ts";
 import { changes, count, insertedIds, type Program, rewindCursors, rows, transaction } from "./program.ts";
 import { intOrNull, taskColumns, textOrNull, toTaskRecord } from "./rows.ts";
 import { before, itemColumns, itemOf, type Statement, stateChange, still } from "./statements.ts";
-import { isUnfinished as unfinished } from "./statuses.ts";
+import { isFinished as finished, isUnfinished as unfinished } from "./statuses.ts";
 import { childrenOf, taskTreeStatements } from "./task-tree.ts";
 import { cancelled, type TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
@@ -126,10 +126,10 @@ const isWait = sql.raw("kind <> 'undo'");
 function waitStatements(d: Dialect) {
   const all = (p: Params) =>
     sql`${listed(d, "dbq_waits", waitColumns)}, ${d.minus(sql`deadline`, d.now(p))} as time_left`;
-  const pair = itemColumns(["taskId", "target"]);
+  const [target, taskId] = [itemColumns(["target"]), itemColumns(["taskId"])];
   return {
     waits: (p) => sql`
-      select ${all(p)} from ${d.objects(p.tasks, pair.slice(0, 1))} ${d.joinEach} dbq_waits
+      select ${all(p)} from ${d.objects(p.tasks, taskId)} ${d.joinEach} dbq_waits
       where task_id = ${d.only(itemOf("taskId"))} and ${isWait} order by task_id, id`,
 
     firstWaits: (p) =>
@@ -145,10 +145,13 @@ function waitStatements(d: Dialect) {
     waitsAfter: (p) =>
       sql`select ${all(p)} from dbq_waits where id > ${p.after} order by id ${d.atMost(p.limit)}`,
 
-    /** The waits for these children. A task waits for its own children only. */
-    waitsForChildren: (p) => sql`
-      select ${all(p)} from ${d.objects(p.pairs, pair)} ${d.joinEach} dbq_waits
-      where target = ${d.nameOf(itemOf("target"))} and task_id = ${d.only(itemOf("taskId"))} and kind = 'child' order by task_id, id`,
+    /**
+     * What waits for these ids, or for events whose names are such numbers. The caller takes from it what waits for its own children:
+     * with more conditions, a planner without statistics reads all waits of a parent that has thousands.
+     */
+    waitsForTargets: (p) => sql`
+      select ${all(p)} from ${d.objects(p.targets, target)} ${d.joinEach} dbq_waits
+      where target = ${d.onlyName(itemOf("target"))} order by task_id, id`,
 
     waitsForEvent: (p) => sql`
       select ${all(p)} from dbq_waits where ${d.same("target", p.target)} and kind = 'event' order by task_id, id ${d.locked}`,
@@ -170,7 +173,7 @@ function waitStatements(d: Dialect) {
     },
 
     others: (p) => sql`
-      select 1 from dbq_waits where task_id = ${p.taskId} and mode = ${p.mode} ${sql.raw("limit 1")}`,
+      select 1 from dbq_waits where task_id = ${p.taskId} and mode = ${p.mode} order by name ${sql.raw("limit 1")}`,
 
     deleteWaits: (p) => sql`delete from dbq_waits where ${d.among("id", p.ids)}`,
 
@@ -210,6 +213,12 @@ function treeStatements(d: Dialect) {
   const task = listed(d, "dbq_tasks", taskColumns, { givenKey: true });
   const places = sql.raw("id, parent_id");
   return {
+    /** Whether these children have ended, and with which results: a parent may have many. Null columns: the task is gone. */
+    childEnds: (p) => sql`
+      select asked.value, ${listed(d, "dbq_tasks", ["id", "status", "result"])} from ${d.integers(p.ids)} as asked
+      left join ${d.tasks} on id = ${d.only(sql.raw("asked.value"))}
+      where id is null or ${sql.raw(finished)}`,
+
     parents: (p) =>
       sql`select ${places} from dbq_tasks where ${d.among("id", p.ids)} and parent_id is not null`,
 
@@ -434,7 +443,7 @@ export class WorkflowOperations {
   *wait(task: TaskVersion, waits: readonly Wait[], park: boolean): Program<Waited | undefined> {
     if ((yield* this.#lock(task)) === undefined) return undefined;
     const stored = new Map((yield* this.waits([task.id])).map((one) => [one.name, one]));
-    const over = { steps: [] as StoredStep[], ended: [] as TaskRecord[], gone: [] as number[] };
+    const steps: StoredStep[] = [];
     const missing: Wait[] = [];
     for (const one of waits) {
       const row = stored.get(one.name);
@@ -442,25 +451,36 @@ export class WorkflowOperations {
         if (!row) missing.push(one);
       } else {
         const ended = yield* this.#waitedFor(task, one, row);
-        if (ended) over.steps.push(ended);
+        if (ended) steps.push(ended);
         else if (!row) missing.push(one);
       }
     }
     const children = missing.filter(({ kind }) => kind === "child").map(({ target }) => Number(target));
-    if (children.length > 0) {
-      const found = yield* this.#tasks.findEnded(children);
-      over.ended.push(...found.tasks);
-      over.gone.push(...found.gone);
-    }
+    const ends = yield* this.#endsOf(children);
     const ended = new Map<number, boolean>([
-      ...over.ended.map(({ id, status }) => [id, status === "completed"] as const),
-      ...over.gone.map((id) => [id, false] as const),
+      ...ends.completed.map(({ id }) => [id, true] as const),
+      ...ends.ended.map(({ id, status }) => [id, status === "completed"] as const),
+      ...ends.gone.map((id) => [id, false] as const),
     ]);
     const isOver = ({ kind, target }: Wait) => kind === "child" && ended.has(Number(target));
     yield* insertAll(this.#s.insertWait, missing.filter((one) => !isOver(one)).map(waitParams(task.id)));
-    const wakes = over.steps.length > 0 || hasToWake(waits, isOver, (id) => ended.get(id) === true);
+    const wakes = steps.length > 0 || hasToWake(waits, isOver, (id) => ended.get(id) === true);
     const parked = park && !wakes && (yield* changes(this.#s.park, [task]))[0] === true;
-    return { ...over, parked };
+    return { steps, ...ends, parked };
+  }
+
+  /** Reads the whole records only of those that have not completed: a parent may have many children. */
+  *#endsOf(children: readonly number[]): Program<Omit<Waited, "steps" | "parked">> {
+    if (children.length === 0) return { completed: [], ended: [], gone: [] };
+    const found = yield* rows(this.#s.childEnds, { ids: json(children) });
+    const completed = found
+      .filter(([, , status]) => status === "completed")
+      .map(([id, , , result]) => ({ id: Number(id), result: textOrNull(result) }));
+    const others = found.filter(([, , status]) => status !== "completed").map(([id]) => Number(id));
+    const { tasks, gone } =
+      others.length === 0 ? { tasks: [], gone: [] } : yield* this.#tasks.findEnded(others);
+    // Among them may be some that have completed, which a partition holds.
+    return { completed, ended: tasks, gone };
   }
 
   /** The step of an event or a time that is over; undefined: it is not. */
@@ -577,8 +597,10 @@ export class WorkflowOperations {
     if (parents.size === 0) return;
     // Before the look at their waits: a parent that is about to wait has written them when this lock is free.
     const tasks = yield* this.#lockTasks([...parents.values()]);
-    const pairs = [...parents].map(([id, taskId]) => ({ taskId, target: String(id) }));
-    const over = (yield* rows(this.#s.waitsForChildren, { pairs: JSON.stringify(pairs) })).map(toWait);
+    const targets = JSON.stringify([...parents.keys()].map((id) => ({ target: String(id) })));
+    const over = (yield* rows(this.#s.waitsForTargets, { targets }))
+      .map(toWait)
+      .filter((one) => one.kind === "child" && parents.get(Number(one.target)) === one.taskId);
     const ends = new Map(endings.map((ending) => [ending.id, ending as End]));
     yield* this.#endChildWaits(over, tasks, ends);
   }

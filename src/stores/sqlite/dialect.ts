@@ -65,6 +65,7 @@ export const sqliteDialect: Dialect = {
   sessionLives: sql.raw("null"),
   items: undefined,
   only: (id) => sql`${id}`,
+  onlyName: (name) => sql`${name}`,
   steered: { ...steeredByPartialIndexes, uses: sql.raw("uses") },
   setNextId:
     "update sqlite_sequence set seq = (select coalesce(max(id), 0) from dbq_tasks) where name = 'dbq_tasks'",

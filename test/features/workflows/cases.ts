@@ -568,6 +568,23 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect((await queue.getRun(id, { limit: 2 }))?.children).toHaveLength(2);
     });
 
+    test("thousands of children, which take several transactions, each give the end that is theirs", async () => {
+      const queue = await start({ concurrency: 20 });
+      const ran = new Map<number, number>();
+      const leaf = named((n: number) => {
+        ran.set(n, (ran.get(n) ?? 0) + 1);
+        if (n === 2_000) throw new CancelTask("no");
+        return n;
+      });
+      const flow = named(async () => {
+        const ends = await settled(Array.from({ length: 2_500 }, (_, n) => child(leaf, n)));
+        return ends.filter((end, n) => end.status !== "fulfilled" || end.value !== n).length;
+      });
+      const id = await queue.enqueueTask(flow);
+      expect((await end(queue, id)).result).toBe(1);
+      expect([ran.size, Math.max(...ran.values())]).toEqual([2_500, 1]);
+    });
+
     test("a child's final failure rejects in the parent, which may catch it", async () => {
       const queue = await start();
       const bad = named(

@@ -27,9 +27,9 @@ describe.skipIf(isMissing(await mysqlServer()))("on a server", () => {
 });
 
 describe.each([
-  { place: "Postgres", server: await postgresServer(), make: newSchema },
-  { place: "MySQL or MariaDB", server: await mysqlServer(), make: newDatabase },
-])("on $place", ({ server, make }) => {
+  ["Postgres", await postgresServer(), newSchema],
+  ["MySQL or MariaDB", await mysqlServer(), newDatabase],
+] as const)("a step on %s", (_, server, make) => {
   test.skipIf(isMissing(server)).each(["the first step", "a later step"])(
     "%s waits for a transaction that ends its task, and is not stored when that is committed",
     async (which) => {
