@@ -7,10 +7,10 @@ import { openRaw } from "./backends/backend.ts";
 const patience = 30_000;
 
 const unfinished =
-  "select 1 as one from dbq_tasks where status in ('pending', 'scheduled', 'running') limit 1";
+  "select 1 as one from dbq_tasks where status in ('pending', 'scheduled', 'running', 'waiting') limit 1";
 
 /**
- * Waits until no task is pending, scheduled or running. Returns early when nothing changes any more: the checker
+ * Waits until all tasks have finished. Returns early when nothing changes any more: the checker
  * reports that.
  */
 export async function drain({ database }: Pick<Harness, "database">): Promise<void> {

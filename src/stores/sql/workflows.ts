@@ -321,14 +321,12 @@ export class WorkflowOperations {
     return yield* transaction(() => this.#writeAll(task, steps, children, again), true);
   }
 
-  /** One statement and no transaction, since most writes are one step. False: the task has moved on, and nothing was written. */
+  /** One statement and no transaction, since most writes are one step. False: the task has moved on, or is not marked, and nothing was written. */
   *#insertOne({ id, generationId }: TaskVersion, step: NewStep): Program<boolean> {
     if (step.again) return false;
     const params = { ...step, id, generationId, undoState: undoStateOf(step) };
-    const { insertStepOfRunning: insert, markRoot } = this.#s;
-    if ((yield* count(insert, params, false)) > 0) return true;
-    // Its first step, perhaps.
-    return (yield* count(markRoot, params, false)) > 0 && (yield* count(insert, params, false)) > 0;
+    if (step.seq === 1) yield* count(this.#s.markRoot, params, false);
+    return (yield* count(this.#s.insertStepOfRunning, params, false)) > 0;
   }
 
   *#writeAll(

@@ -1,5 +1,6 @@
 /** The operations that are killed in the same way on files and on servers. */
 import { enqueueing } from "./enqueueing.ts";
+import { flowing } from "./flowing.ts";
 import { limiting } from "./limiting.ts";
 import { upkeeping } from "./maintenance.ts";
 import { managing } from "./managing.ts";
@@ -18,4 +19,5 @@ export const everywhere: readonly Operation[] = [
   ...reopening,
   ...scheduling,
   ...limiting,
+  ...flowing,
 ];

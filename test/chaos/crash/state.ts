@@ -8,7 +8,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export type State = Readonly<Record<string, readonly Row[]>>;
 
 /** Columns that hold a time or a process, and differ between two runs. `tat`: the state of a rate. */
-const differs = /_at$|^(wait_until|pid|process_start|tat)$/;
+const differs = /_at$|^(wait_until|deadline|pid|process_start|tat)$/;
 
 /**
  * The checker judges the audit; it says more than this comparison, and its times differ. Statistics are written when their

@@ -4,7 +4,7 @@ import type { Move } from "../audit.ts";
 import type { AttemptRow, History } from "../history.ts";
 
 export interface Expected {
-  /** Whether no task may be pending, scheduled or running. Default true. */
+  /** Whether all tasks must have finished. Default true. */
   ended?: boolean;
   /** The ids of workers that are alive at the end: only they may hold a task or have a row. */
   living?: readonly string[];
@@ -46,9 +46,9 @@ export const isFinish = ({ wasStatus, status }: Move): boolean =>
 export const isReset = ({ wasStatus, status }: Move): boolean =>
   isFinished(wasStatus) && status === "pending";
 
-/** Back to the state before the claim, without a charge: an interruption or a snooze. */
+/** To a state before the claim, without a charge: an interruption, a snooze or a wait of a workflow. */
 export const isRefund = (move: Move): boolean =>
-  (move.status === "pending" || move.status === "scheduled") && !isCharged(move);
+  ["pending", "scheduled", "waiting"].includes(move.status ?? "") && !isCharged(move);
 
 /** The key of an attempt: the task and the generation that its claim gave it. */
 export const key = ({ task, generation }: { task?: number; generation?: number | null }): string =>
