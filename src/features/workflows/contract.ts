@@ -123,6 +123,9 @@ export interface WorkflowStore {
   /** All steps of a task, in the order in which they were stored. */
   steps(taskId: number): Promise<StoredStep[]>;
 
+  /** The first `limit` of them, without those that started children. */
+  firstSteps(taskId: number, limit: number): Promise<StoredStep[]>;
+
   /** The ids of the tasks that stored a step last, newest first, each once. Looks at `steps` steps. */
   lastActive(steps: number): Promise<number[]>;
 

@@ -59,7 +59,7 @@ async function addSteps(queue: Queue, level: readonly Found[], limit: number): P
   const unfinished = level.filter(({ record: { status } }) => !isFinished(status));
   const waits = await workflows.waits(unfinished.map(({ record }) => record.id));
   for (const { record, run } of level) {
-    const steps = (await workflows.steps(record.id)).filter(({ childId }) => childId === null);
+    const steps = await workflows.firstSteps(record.id, limit + 1);
     run.steps = steps.slice(0, limit).map(toRunStep);
     run.more = steps.length > limit;
     const own = waits.filter(({ taskId }) => taskId === record.id);

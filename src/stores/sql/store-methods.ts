@@ -244,6 +244,7 @@ function workflowMethods(
   return {
     writes: workflowWrites(write, ops, undo),
     steps: (taskId) => run(() => ops.steps(taskId)),
+    firstSteps: (taskId, limit) => run(() => ops.firstSteps(taskId, limit)),
     lastActive: (steps) => run(() => ops.lastActive(steps)),
     waits: (taskIds) => run(() => ops.waits(taskIds)),
     firstWaits: (taskIds, limit) => run(() => ops.firstWaits(taskIds, limit)),

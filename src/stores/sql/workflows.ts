@@ -80,6 +80,10 @@ function stepStatements(d: Dialect) {
 
     steps: (p) => sql`select ${all} from dbq_steps where task_id = ${p.taskId} order by seq, id`,
 
+    /** Without those that have started children, of which a task may have very many. */
+    firstSteps: (p) => sql`
+      select ${all} from dbq_steps where task_id = ${p.taskId} and child_id is null order by seq, id ${d.atMost(p.limit)}`,
+
     newestSteps: (p) => sql`select task_id from dbq_steps order by id desc ${d.atMost(p.limit)}`,
 
     stepNamed: (p) => sql`
@@ -302,6 +306,10 @@ export class WorkflowOperations {
 
   *steps(taskId: number): Program<StoredStep[]> {
     return (yield* rows(this.#s.steps, { taskId })).map(toStoredStep);
+  }
+
+  *firstSteps(taskId: number, limit: number): Program<StoredStep[]> {
+    return (yield* rows(this.#s.firstSteps, { taskId, limit })).map(toStoredStep);
   }
 
   *storeStep(task: TaskVersion, stored: NewStep): Program<boolean> {

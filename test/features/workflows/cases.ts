@@ -505,7 +505,7 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       await expect(queue.listWaiting(event, { limit: 0 })).rejects.toThrow("listWaiting: limit");
     });
 
-    test("a store names the tasks that stored a step last, those that wait, and some of their waits", async () => {
+    test("a store names the tasks that stored a step last, those that wait, some of their waits, and the first steps", async () => {
       const queue = await start();
       const { workflows } = internalsOf(queue).store;
       const leaf = named(() => 1, { queueName: "elsewhere" });
@@ -524,6 +524,9 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect((await workflows.lastWaiting(100)).slice(0, 2)).toEqual(ids);
       const waits = await workflows.firstWaits(ids, 2);
       expect(waits.map(({ taskId }) => taskId)).toEqual(ids.flatMap((id) => [id, id]));
+      const [cut, whole] = [await queue.getRun(ids[0] ?? 0, { limit: 1 }), await queue.getRun(ids[0] ?? 0)];
+      expect([cut?.steps.map(({ name }) => name), cut?.more]).toEqual([["one"], true]);
+      expect([whole?.steps.map(({ name }) => name), whole?.more]).toEqual([["one", "two"], false]);
     });
 
     test("upkeep wakes what another program has let go by plain SQL", async () => {
