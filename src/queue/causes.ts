@@ -7,6 +7,7 @@ export type CauseKind =
   | "frozen"
   | "unserved"
   | "failing"
+  | "crashing"
   | "hung"
   | "piling"
   | "limited"
@@ -18,6 +19,7 @@ export const causeSeverities: Readonly<Record<CauseKind, "warning" | "critical">
   frozen: "critical",
   unserved: "critical",
   failing: "critical",
+  crashing: "critical",
   hung: "warning",
   piling: "warning",
   limited: "warning",
@@ -46,6 +48,8 @@ export interface Cause {
   limit?: string;
   schedule?: string;
   workerId?: string;
+  /** The host whose workers died. */
+  host?: string;
   taskId?: number;
   /** How many tasks it holds up; counting may end at 10,000. */
   tasks?: number;
@@ -80,6 +84,10 @@ export interface CauseThresholds {
   failingAttempts: number;
   /** @default "10m" */
   failingWithin: Duration;
+  /** How many workers died while they ran a function, or on a host, within `crashingWithin`. @default 3 */
+  crashingWorkers: number;
+  /** @default "10m" */
+  crashingWithin: Duration;
   /** The share of a worker's lease that has passed without a heartbeat. @default 0.5 */
   frozenShare: number;
   /** How many unfinished tasks a schedule has. @default 3 */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { insert, insertOne, recordOf, running } from "./arrange.ts";
+import { insert, insertOne, minute, newWorker, outcomes, recordOf, running, settle } from "./arrange.ts";
 import type { Group } from "./case.ts";
 import { connections } from "./races.ts";
 
@@ -28,6 +28,24 @@ export const causesGroup: Group = {
           ["slow", 5_000],
         ]);
         assert.equal((await store.causes.running(1)).length, 1);
+      },
+    },
+    {
+      name: "the crashes are attempts that ended with their worker's process, of late, among the last ones",
+      run: async ({ store, sql, database }) => {
+        await store.register(newWorker("w1"));
+        const held = await running(store, { func: "deadly" });
+        await settle(store, outcomes.failed(await running(store, { func: "other" })));
+        assert.deepEqual(await store.causes.crashes(minute, many), []);
+        const [worker] = await store.workers();
+        await store.rescue("w1", worker?.beat ?? -1);
+        const [crash, ...others] = await store.causes.crashes(minute, many);
+        assert.deepEqual([crash?.workerId, crash?.func, others], [held.workerId, "deadly", []]);
+        assert.ok(Number(crash?.age) >= 0 && Number(crash?.age) < minute, String(crash?.age));
+        assert.deepEqual(await store.causes.crashes(minute, 0), []);
+        await sql(`update dbq_attempts set ended_at = ${database.earlier("ended_at", 2 * minute)}`);
+        assert.deepEqual(await store.causes.crashes(minute, many), []);
+        assert.equal((await store.causes.crashes(3 * minute, many)).length, 1);
       },
     },
     {

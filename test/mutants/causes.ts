@@ -13,6 +13,14 @@ export const causeFaults: readonly Mutant[] = [
     caughtBy: of("a pause that tasks have waited behind is a warning, and its command resumes it"),
   },
   {
+    name: "one-crash-counts-for-each-of-its-tasks",
+    why: "A worker that dies with three tasks of a function is taken for three that died.",
+    in: "diedOf",
+    find: "known.ids.add(crash.workerId);",
+    replace: "known.ids.add(String(known.ids.size));",
+    caughtBy: of("a host on which workers die again and again is crashing, if no function is common to them"),
+  },
+  {
     name: "a-busy-limit-is-a-cause",
     why: "A limit that does what it is for is shown as a problem.",
     in: "limited",

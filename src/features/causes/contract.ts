@@ -19,10 +19,21 @@ export interface SchedulePile {
   oldestAge: number;
 }
 
+/** An attempt that ended with its worker's process. */
+export interface CrashedAttempt {
+  workerId: string;
+  func: string;
+  /** Milliseconds since it was found out, by the database's clock. */
+  age: number;
+}
+
 /** Queries that take as long beside a million tasks as beside a thousand. */
 export interface CauseStore {
   /** Attempts that run now, at most so many. */
   running(most: number): Promise<RunningAttempt[]>;
+
+  /** Attempts that crashed within so many milliseconds, of the last `most` recorded attempts. */
+  crashes(within: number, most: number): Promise<CrashedAttempt[]>;
 
   /** The schedules with at least `least` unfinished tasks, of which it looks at `most` in all. */
   piles(least: number, most: number): Promise<SchedulePile[]>;

@@ -13,7 +13,7 @@ import type { LimitInfo } from "../../queue/limits.ts";
 import type { FunctionStats } from "../../queue/stats.ts";
 import type { Diagnosis } from "../../store.ts";
 import type { Backlog } from "../inspect/contract.ts";
-import type { RunningAttempt, SchedulePile } from "./contract.ts";
+import type { CrashedAttempt, RunningAttempt, SchedulePile } from "./contract.ts";
 
 /** What one look has found. */
 export interface Facts {
@@ -29,6 +29,8 @@ export interface Facts {
   /** Those of the last hour. */
   usual: readonly FunctionStats[];
   running: readonly RunningAttempt[];
+  /** The attempts that crashed within `crashingWithin`. */
+  crashes: readonly CrashedAttempt[];
   piles: readonly SchedulePile[];
 }
 
@@ -39,7 +41,9 @@ const enoughAttempts = 20;
 type Found = Omit<Cause, "severity">;
 
 export function causesIn(facts: Facts): Cause[] {
-  const found = [database, frozen, unserved, failing, hung, piling, held].flatMap((kind) => kind(facts));
+  const found = [database, frozen, unserved, failing, crashing, hung, piling, held].flatMap((kind) =>
+    kind(facts),
+  );
   return found.map((cause) => ({ ...cause, severity: causeSeverities[cause.kind] })).sort(worstFirst);
 }
 
@@ -168,6 +172,55 @@ function failing({ recent, thresholds, now }: Facts): Found[] {
       },
     }));
 }
+
+/** Functions whose attempts end their process. Where none does so again and again, hosts on which workers die. */
+function crashing({ crashes, thresholds, now }: Facts): Found[] {
+  const dying = (subjectOf: (crash: CrashedAttempt) => string | undefined) =>
+    diedOf(crashes, subjectOf).filter(({ died }) => died >= thresholds.crashingWorkers);
+  const within = roughSpan(thresholds.crashingWithin);
+  const functions = dying(({ func }) => func).map(({ name, died, since }) => ({
+    key: keyOf("crashing", "func", name),
+    kind: "crashing" as const,
+    since: dateAt(now - since),
+    func: name,
+    why: `${workers(died)} died within ${within} while ${died === 1 ? "it" : "they"} ran ${name}`,
+    fix: {
+      command: `dbq pause --func ${quoted(name)}`,
+      action: { on: "functions" as const, action: "pause", fields: { name } },
+    },
+  }));
+  if (functions.length > 0) return functions;
+  return dying(({ workerId }) => hostOf(workerId)).map(({ name, died, since }) => ({
+    key: keyOf("crashing", "host", name),
+    kind: "crashing" as const,
+    since: dateAt(now - since),
+    host: name,
+    why: `${workers(died)} on the host ${name} died within ${within}, and no function is common to them: look at its memory and its log`,
+    fix: noFix,
+  }));
+}
+
+const workers = (count: number): string => (count === 1 ? "1 worker" : `${count} workers`);
+
+/** How many workers died of each subject, and how many milliseconds ago the first one did. */
+function diedOf(
+  crashes: readonly CrashedAttempt[],
+  subjectOf: (crash: CrashedAttempt) => string | undefined,
+): { name: string; died: number; since: number }[] {
+  const found = new Map<string, { ids: Set<string>; since: number }>();
+  for (const crash of crashes) {
+    const name = subjectOf(crash);
+    if (name === undefined) continue;
+    const known = found.get(name) ?? { ids: new Set<string>(), since: 0 };
+    known.ids.add(crash.workerId);
+    known.since = Math.max(known.since, crash.age);
+    found.set(name, known);
+  }
+  return [...found].map(([name, { ids, since }]) => ({ name, died: ids.size, since }));
+}
+
+/** The id of a worker ends with its process and a random text. */
+const hostOf = (workerId: string): string | undefined => /^(.+):\d+:[^:]*$/.exec(workerId)?.[1];
 
 function hung({ running, usual, thresholds, now }: Facts): Found[] {
   const { hungAfter, hungFactor } = thresholds;

@@ -8,7 +8,7 @@ import { causesIn, type Facts } from "./find.ts";
 import { setThresholds, thresholdsOf } from "./thresholds.ts";
 
 /** Rows that are looked at: 10,000 in about 20 ms. */
-const most = { ofFunction: 10_000, pending: 40_000, running: 5_000, piled: 10_000 };
+const most = { ofFunction: 10_000, pending: 40_000, running: 5_000, crashed: 2_000, piled: 10_000 };
 
 /** Milliseconds that facts about the database stay known: they change slowly, and reading them takes longer than all else. */
 const databaseAge = 10_000;
@@ -41,6 +41,7 @@ async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>): Prom
     recent: await queue.functionStats({ from: now - thresholds.failingWithin }),
     usual: await queue.functionStats(),
     running: await store.causes.running(most.running),
+    crashes: await store.causes.crashes(thresholds.crashingWithin, most.crashed),
     piles: await store.causes.piles(thresholds.pilingTasks, most.piled),
   };
 }

@@ -22,6 +22,8 @@ export const defaults: Readonly<ReadCauseThresholds> = {
   failingShare: 0.5,
   failingAttempts: 20,
   failingWithin: 10 * minute,
+  crashingWorkers: 3,
+  crashingWithin: 10 * minute,
   frozenShare: 0.5,
   pilingTasks: 3,
 };
@@ -45,6 +47,8 @@ const readers: Readers<ReadCauseThresholds> = {
   failingShare: share,
   failingAttempts: integer(1),
   failingWithin: duration({ min: minute, max: 60 * minute }),
+  crashingWorkers: integer(1),
+  crashingWithin: duration({ min: 1 }),
   frozenShare: share,
   pilingTasks: integer(1),
 };

@@ -6,6 +6,7 @@ const summaries: Readonly<Record<CauseKind, string>> = {
   frozen: "a worker has sent no heartbeat for a large part of its lease",
   unserved: "tasks wait that no live worker takes",
   failing: "a function fails in most of its attempts",
+  crashing: "workers die while they run a function, or on a host",
   hung: "a task runs for far longer than its function usually does",
   piling: "a schedule has unfinished tasks that pile up",
   limited: "tasks have waited for a limit or a rate for long",

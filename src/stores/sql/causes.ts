@@ -1,6 +1,6 @@
 /** The queries behind `queue.listCauses()`, each bounded. `CauseStore` in its contract says what they promise. */
 import { sql } from "drizzle-orm/sql/sql";
-import type { RunningAttempt, SchedulePile } from "../../features/causes/contract.ts";
+import type { CrashedAttempt, RunningAttempt, SchedulePile } from "../../features/causes/contract.ts";
 import type { Dialect } from "./dialect.ts";
 import { count, type Program, rows } from "./program.ts";
 import { clockOf, type Statement } from "./statements.ts";
@@ -12,6 +12,13 @@ function statementsOf(d: Dialect) {
     running: (p) => sql`
       select id, func, queue_name, ${d.minus(d.now(p), sql`started_at`)}, timeout from dbq_tasks
       where status = 'running' ${d.indexed.someOf.running ?? sql``} ${d.atMost(p.most)}`,
+
+    /** By the ids of attempts: no index has their times. */
+    crashes: (p) => sql`
+      select died_with, func, age from (
+        select task_id as died_at, worker_id as died_with, outcome as ended, ${d.minus(d.now(p), sql`ended_at`)} as age
+        from dbq_attempts order by id desc ${d.atMost(p.most)}) as latest ${d.joinEach} dbq_tasks
+      where dbq_tasks.id = ${d.only(sql.raw("died_at"))} and ended = 'crashed' and age <= ${d.integer(p.within)}`,
 
     piles: (p) => sql`
       select schedule_name, count(*), max(${d.minus(d.now(p), sql`created_at`)}) from (
@@ -47,6 +54,17 @@ export class CauseOperations {
         timeout: timeout === null ? null : Number(timeout),
       }))
       .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age));
+  }
+
+  *crashes(within: number, most: number): Program<CrashedAttempt[]> {
+    const found = yield* rows(this.#s.crashes, { within, most });
+    return found
+      .filter(([workerId]) => workerId !== null)
+      .map(([workerId, func, age]) => ({
+        workerId: String(workerId),
+        func: String(func),
+        age: Math.max(0, Number(age) || 0),
+      }));
   }
 
   *piles(least: number, most: number): Program<SchedulePile[]> {

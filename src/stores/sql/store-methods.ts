@@ -349,6 +349,7 @@ function healthMethods({ run }: Runner, ops: Operations["health"]): HealthStore 
 function causeMethods({ run, write }: Runner, ops: Operations["causes"]): CauseStore {
   return {
     running: (most) => run(() => ops.running(most)),
+    crashes: (within, most) => run(() => ops.crashes(within, most)),
     piles: (least, most) => run(() => ops.piles(least, most)),
     thresholds: () => run(() => ops.thresholds()),
     changeThresholds: (change) => write(() => ops.changeThresholds(change)),

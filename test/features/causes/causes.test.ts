@@ -147,6 +147,35 @@ test("a task that has run past its timeout is hung, and its command cancels it",
   expect(await causesOf(queue)).toEqual([]);
 });
 
+test("a host on which workers die again and again is crashing, if no function is common to them", async () => {
+  const { queue, raw } = await queueOnFile();
+  await queue.enqueueTasks([[nobody], [remoteTask("two")], [remoteTask("three")], [remoteTask("two")]]);
+  const crashed = (taskId: number, workerId: string) =>
+    raw.exec(
+      `insert into dbq_attempts (task_id, generation_id, worker_id, outcome) values (${taskId}, 2, '${workerId}', 'crashed')`,
+    );
+  // One worker with many tasks dies once, and a worker of another program has no host.
+  for (const taskId of [1, 2, 3, 4]) crashed(taskId, "box:1:aa");
+  crashed(2, "box:2:bb");
+  crashed(2, "else:3:cc");
+  crashed(3, "foreign");
+  expect((await causesOf(queue)).filter(({ kind }) => kind === "crashing")).toMatchObject([
+    { key: "crashing:func:two", why: "3 workers died within 10 min while they ran two" },
+  ]);
+  raw.exec("delete from dbq_attempts where worker_id = 'else:3:cc'");
+  expect((await causesOf(queue)).filter(({ kind }) => kind === "crashing")).toEqual([]);
+  crashed(1, "box:9:dd");
+  expect((await causesOf(queue)).filter(({ kind }) => kind === "crashing")).toMatchObject([
+    {
+      key: "crashing:host:box",
+      host: "box",
+      severity: "critical",
+      why: "3 workers on the host box died within 10 min, and no function is common to them: look at its memory and its log",
+      fix: { command: null, action: null },
+    },
+  ]);
+});
+
 test("a schedule with three unfinished tasks is piling", async () => {
   const queue = await temporaryQueue();
   await queue.schedule("hourly report", { every: "1h", overlap: "allow" }, nobody);
