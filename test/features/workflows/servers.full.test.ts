@@ -1,8 +1,9 @@
 /** Workflows on Postgres and on MySQL or MariaDB. */
-import { describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { step, waitForEvent } from "../../../src/features/workflows/steps.ts";
-import { moveQueue, task, Worker } from "../../../src/index.ts";
+import { moveQueue, openQueue, task, Worker } from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
+import { emptied } from "../../conformance/server-stores.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { temporaryQueue, uniqueName } from "../../support/queue.ts";
@@ -16,14 +17,46 @@ const removedAfterTest = (make: () => Promise<{ url: string; drop(): Promise<voi
   return url;
 };
 
+/** One database for all tests of this file, emptied for each: creating the tables takes longer than most tests. */
+function emptiedForTest(make: () => Promise<Database>): () => Promise<string> {
+  let home: Promise<Database> | undefined;
+  let last: string | undefined;
+  afterAll(async () => await (await home)?.drop());
+  return async () => {
+    const { currentTestName } = expect.getState();
+    // A second database of one test is another one.
+    if (currentTestName === last) return await removedAfterTest(make)();
+    last = currentTestName;
+    home ??= migrated(make);
+    const { url, client } = await home;
+    await client.query(emptied);
+    return url;
+  };
+}
+
+async function migrated(make: () => Promise<Database>): Promise<Database> {
+  const made = await make();
+  const queue = await openQueue(made.url);
+  await queue.close();
+  return made;
+}
+
+interface Database {
+  url: string;
+  client: { query(text: string): Promise<unknown> };
+  drop(): Promise<void>;
+}
+
 describe.skipIf(isMissing(await postgresServer()))("on a server", () => {
-  workflowCases("Postgres", removedAfterTest(newSchema));
-  undoCases("Postgres", removedAfterTest(newSchema));
+  const place = emptiedForTest(newSchema);
+  workflowCases("Postgres", place);
+  undoCases("Postgres", place);
 });
 
 describe.skipIf(isMissing(await mysqlServer()))("on a server", () => {
-  workflowCases("MySQL or MariaDB", removedAfterTest(newDatabase));
-  undoCases("MySQL or MariaDB", removedAfterTest(newDatabase));
+  const place = emptiedForTest(newDatabase);
+  workflowCases("MySQL or MariaDB", place);
+  undoCases("MySQL or MariaDB", place);
 });
 
 describe.each([
