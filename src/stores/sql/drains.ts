@@ -257,7 +257,8 @@ export class DrainOperations {
     const found = yield* rows(this.#s.completedBefore, { queueName, age, from, limit });
     const own = found.filter(([, , matches]) => Number(matches) === 1);
     if (found.length < limit) return { own, next: undefined };
-    const last = Number(found.at(-1)?.[1]);
+    // One less, since Postgres rounds to the nearest millisecond: others may have ended in the half before.
+    const last = Number(found.at(-1)?.[1]) - 1;
     // So many of one moment: the others of it are found when a drain starts again.
     return { own, next: last > from ? last : from + 1 };
   }
