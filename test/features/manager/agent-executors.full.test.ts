@@ -67,7 +67,7 @@ test.each(places)("progress and log lines of a task in a %s reach the Manager", 
 test.each(places)(
   "a function that blocks in a %s times out, and the agent runs other tasks meanwhile",
   async (runIn) => {
-    const blocks = tasks.blocks[runIn].with({ timeout: 1_500 });
+    const blocks = tasks.blocks[runIn].with({ timeout: 4_000 });
     const { queue, run } = await started(blocks, tasks.echo[runIn]);
     const file = newFile();
     const blocked = await queue.enqueueTask(blocks, file);
