@@ -90,6 +90,7 @@ export type { LimitValues, RateValues } from "./base/options/limits.ts";
 export type { DrainLag } from "./features/drain/contract.ts";
 export { type FollowOptions, type TaskChange, TaskFollower } from "./features/inspect/follow.ts";
 export { type InspectOptions, inspectQueue, type QueueHealth } from "./features/inspect/health.ts";
+export { grafanaDashboard } from "./features/metrics/grafana.ts";
 export { metricsText } from "./features/metrics/prometheus.ts";
 export { alertRules } from "./features/metrics/rules.ts";
 export { type Moved, type MoveOptions, type MoveProgress, moveQueue } from "./features/transfer/move.ts";

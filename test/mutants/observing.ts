@@ -1,4 +1,5 @@
 /** Faults of what is observed: spans, and the context of a trace. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
 const inOtel = (test: string) => ({ file: "test/entries/otel/otel.test.ts", test });
@@ -136,6 +137,18 @@ export const observingFaults: readonly Mutant[] = [
     caughtBy: {
       file: "test/entries/otel/children.full.test.ts",
       test: "traced-thread > its spans are children of the worker's span of the call",
+    },
+  },
+  {
+    name: "board-counts-each-scraped-process",
+    why: "Three processes are scraped, and the board shows three times as many attempts as there were.",
+    in: "attempts",
+    find: "`sum by (${labels}) (max by (queue, func, outcome) (rate(dbq_task_duration_seconds_count{${ofChosen}${more}}[$__rate_interval])))`",
+    replace:
+      "`sum by (${labels}) (rate(dbq_task_duration_seconds_count{${ofChosen}${more}}[$__rate_interval]))`",
+    caughtBy: {
+      file: "test/features/grafana.full.test.ts",
+      test: "Prometheus takes each query, and two scraped processes count once",
     },
   },
 ];

@@ -1,6 +1,7 @@
 /** `dbq causes` */
 import { expect, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
+import { temporaryFolder } from "../../support/queue.ts";
 import { folderWithQueue } from "./dbq.ts";
 import { dbq, dbqJson } from "./in-process.ts";
 
@@ -41,4 +42,14 @@ test("causes exits with 2 when it cannot look", async () => {
   const { code, out, err } = await dbq(folder, ["causes", "--db", "none.db"]);
   expect([code, out]).toEqual([2, ""]);
   expect(err).toContain("none.db: there is no such file");
+});
+
+test("metrics prints rules for the causes and a dashboard without a database, and one of them at a time", async () => {
+  const folder = temporaryFolder();
+  const rules = await dbq(folder, ["metrics", "--rules"]);
+  expect([rules.code, rules.out]).toEqual([0, expect.stringContaining("- alert: DbqCrashing\n")]);
+  const board = await dbq(folder, ["metrics", "--grafana"]);
+  expect([board.code, JSON.parse(board.out).title]).toEqual([0, "dbq"]);
+  const both = await dbq(folder, ["metrics", "--grafana", "--rules"]);
+  expect([both.code, both.out]).toEqual([2, ""]);
 });
