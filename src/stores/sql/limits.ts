@@ -253,10 +253,12 @@ export class LimitOperations {
   *list(kind?: LimitScope["kind"]): Program<LimitState[]> {
     const states: LimitState[] = [];
     const now = Number((yield* rows(this.#s.now))[0]?.[0]);
-    for (const { tat: _, ...row } of yield* this.records()) {
-      if (kind !== undefined && row.kind !== kind) continue;
+    const records = (yield* this.records()).filter((row) => kind === undefined || row.kind === kind);
+    // Of all shared names at once: each look reads all tasks that use one.
+    const inUse = records.some((row) => row.kind === "name") ? yield* rows(this.#s.inUse) : [];
+    for (const { tat: _, ...row } of records) {
       const tat = yield* this.#stateOf(row);
-      const counts = yield* this.#countsOf(row);
+      const counts = yield* this.#countsOf(row, inUse);
       const putOff = yield* this.#putOffBy(row);
       const nextFreeAt = nextFree(row.rate, tat, now, row.throttledUntil ?? 0);
       states.push({ ...row, ...counts, ...putOff, nextFreeAt });
@@ -272,9 +274,8 @@ export class LimitOperations {
     );
   }
 
-  *#countsOf({ kind, name, group }: LimitScope): Program<LimitCounts> {
-    if (kind === "name")
-      return { running: sumFor(name, yield* rows(this.#s.inUse)), waiting: null, hasGroups: false };
+  *#countsOf({ kind, name, group }: LimitScope, inUse: readonly Row[]): Program<LimitCounts> {
+    if (kind === "name") return { running: sumFor(name, inUse), waiting: null, hasGroups: false };
     const sum = { running: 0, waiting: 0, hasGroups: false };
     const isFunc = kind === "func" || kind === "code";
     const counts = this.#counts[isFunc ? "func" : kind];
