@@ -328,4 +328,15 @@ export const limitFaults: readonly Mutant[] = [
       test: "the end of a worker that held no task wakes this process: it may have freed a place and told nobody",
     },
   },
+  {
+    name: "limits-are-listed-with-counts-of-others",
+    why: "A queue that is full is shown as free, and a free one as full.",
+    in: "LimitOperations.#ofEach",
+    find: "found[Number(place)] ??= row;",
+    replace: "found[items.length - 1 - Number(place)] ??= row;",
+    caughtBy: {
+      file: "test/conformance/postgres.test.ts",
+      test: "'Postgres' > limits and groups > lists the limits with what runs, waits and is paused",
+    },
+  },
 ];

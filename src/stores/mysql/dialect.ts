@@ -43,6 +43,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   nameOf: asName,
   isUnfinishedOf: (scheduleName) => sql`unfinished_of = ${scheduleName}`,
   joinEach: sql.raw("straight_join"),
+  forEach: undefined,
   isLaterLine: (_, after) => sql`dbq_task_logs.id > ${after}`,
   tasks: sql.raw("dbq_tasks"),
   bringBack: undefined,

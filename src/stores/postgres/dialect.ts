@@ -62,6 +62,8 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   isUnfinishedOf: (scheduleName) =>
     sql`schedule_name = ${scheduleName} and schedule_name is not null and ${sql.raw(isIn(unfinishedStatuses))}`,
   joinEach: sql.raw("cross join"),
+  forEach: (list, columns, query) =>
+    sql`select item.item_place, one.* from ${base.objects(list, columns)} cross join lateral (${query}) as one`,
   // A plan that is made while the table is empty would meet `id > after` by the primary key: the lines of all tasks.
   isLaterLine: (taskId, after) => sql`(task_id, dbq_task_logs.id) > (${taskId}, ${after})`,
   integers: (list) => sql`(select value::bigint from json_array_elements_text(${jsonOf(list)}) as value)`,

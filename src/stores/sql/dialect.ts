@@ -45,6 +45,8 @@ export interface Dialect {
   objects: (list: unknown, columns: readonly ItemColumn[]) => SQL;
   /** Joins such a table with another one, whose rows are looked up for each of its objects. */
   joinEach: SQL;
+  /** Runs a query for each of such objects: its rows come behind the object's `place`. Undefined: the database cannot, or need not. */
+  forEach: ((list: unknown, columns: readonly ItemColumn[], query: SQL) => SQL) | undefined;
   /** A text of `objects` as a name, compared byte by byte. */
   nameOf: Around;
   /** Whether a task is one of this schedule's that have not finished. */

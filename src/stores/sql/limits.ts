@@ -1,5 +1,4 @@
 /** The operations on limits and pauses, each written once for all databases. `LimitStore` says what they promise. */
-
 import type { LimitScope, LimitValues, RateValues } from "../../base/options/limits.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import type {
@@ -11,7 +10,7 @@ import type {
   TaskPlace,
 } from "../../features/limits/contract.ts";
 import { mostPutOffRead } from "../../features/limits/contract.ts";
-import type { Row } from "./dialect.ts";
+import type { Dialect, Params, Row } from "./dialect.ts";
 import {
   keyOf,
   type LimitRow,
@@ -23,9 +22,10 @@ import {
   versionIn,
 } from "./known-limits.ts";
 import { limitCounts, putOffCounts } from "./limit-counts.ts";
-import { changes, count, notifyChange, type Program, rows } from "./program.ts";
+import { changes, count, notifyChange, type Program, rows, rowsOnce } from "./program.ts";
 import { nextStart, spent } from "./rate.ts";
 import { toTaskVersion } from "./rows.ts";
+import { itemColumns, itemOf, type Statement } from "./statements.ts";
 import type { Texts } from "./texts.ts";
 
 /** Rows of tasks that one transaction changes: other transactions wait that long at most. */
@@ -37,6 +37,14 @@ type PutOff = Pick<LimitState, "putOff" | "putOffSince">;
 
 /** The counts in the last column. */
 const sumOf = (counted: readonly Row[]): number => counted.reduce((sum, row) => sum + Number(row.at(-1)), 0);
+
+const isOfFunc = ({ kind }: Pick<LimitScope, "kind">): boolean => kind === "func" || kind === "code";
+
+/** As what the tasks of a limit are counted; those of a shared name are counted by what they use. */
+const countedAs = ({ kind }: LimitScope): "queue" | "func" | "group" | undefined => {
+  if (kind === "name") return undefined;
+  return kind === "code" ? "func" : kind;
+};
 
 /** Counts the running tasks that use a shared limit, from rows of how many run in each queue with the same `uses`. */
 const sumFor = (name: string, inUse: readonly Row[]): number =>
@@ -74,11 +82,14 @@ export class LimitOperations {
   readonly #putOffs: ReturnType<typeof putOffCounts>;
   readonly #spreads: boolean;
 
+  readonly #forEach: Dialect["forEach"];
+
   constructor({ dialect, limits }: Texts) {
     this.#s = limits;
     this.#counts = limitCounts(dialect);
     this.#putOffs = putOffCounts(dialect);
     this.#spreads = dialect.spreads;
+    this.#forEach = dialect.forEach;
   }
 
   // ---- the values ----------------------------------------------------------------------------
@@ -251,50 +262,92 @@ export class LimitOperations {
   }
 
   *list(kind?: LimitScope["kind"]): Program<LimitState[]> {
-    const states: LimitState[] = [];
     const now = Number((yield* rows(this.#s.now))[0]?.[0]);
     const records = (yield* this.records()).filter((row) => kind === undefined || row.kind === kind);
-    // Of all shared names at once: each look reads all tasks that use one.
-    const inUse = records.some((row) => row.kind === "name") ? yield* rows(this.#s.inUse) : [];
-    for (const { tat: _, ...row } of records) {
-      const tat = yield* this.#stateOf(row);
-      const counts = yield* this.#countsOf(row, inUse);
-      const putOff = yield* this.#putOffBy(row);
-      const nextFreeAt = nextFree(row.rate, tat, now, row.throttledUntil ?? 0);
-      states.push({ ...row, ...counts, ...putOff, nextFreeAt });
-    }
-    return states;
+    const [tats, counts, putOffs] = [
+      yield* this.#statesOf(records),
+      yield* this.#countsOf(records),
+      yield* this.#putOffBy(records),
+    ];
+    return records.map(({ tat: _, ...row }, i) => ({
+      ...row,
+      ...(counts[i] as LimitCounts),
+      ...(putOffs[i] as PutOff),
+      nextFreeAt: nextFree(row.rate, tats[i] ?? null, now, row.throttledUntil ?? 0),
+    }));
   }
 
-  /** The state of a rate. A function's own, for tasks without a group, is in the row of that group. */
-  *#stateOf({ kind, name, group }: LimitScope): Program<number | null> {
-    const ofFunc = kind === "func" || kind === "code";
-    return (
-      (yield* this.#get(ofFunc ? { kind: "group", name, group: "" } : { kind, name, group }))?.tat ?? null
+  /** The states of rates. A function's own, for tasks without a group, is in the row of that group. */
+  *#statesOf(scopes: readonly LimitScope[]): Program<(number | null)[]> {
+    const stored = scopes.map(({ kind, name, group }) =>
+      scopeParams(isOfFunc({ kind }) ? { kind: "group", name, group: "" } : { kind, name, group }),
     );
+    const found = yield* this.#ofEach(this.#s.limit, stored);
+    return found.map((row) => (row === undefined ? null : (toLimitRows([row])[0]?.tat ?? null)));
   }
 
-  *#countsOf({ kind, name, group }: LimitScope, inUse: readonly Row[]): Program<LimitCounts> {
-    if (kind === "name") return { running: sumFor(name, inUse), waiting: null, hasGroups: false };
-    const sum = { running: 0, waiting: 0, hasGroups: false };
-    const isFunc = kind === "func" || kind === "code";
-    const counts = this.#counts[isFunc ? "func" : kind];
-    const [running] = yield* rows(counts.running, { name, group });
-    sum.running = Number(running?.[0]);
-    sum.waiting = Number((yield* rows(counts.waiting, { name, group }))[0]?.[0]);
-    if (isFunc)
-      sum.hasGroups =
-        Number(running?.[1]) > 0 || Number((yield* rows(this.#counts.func.grouped, { name }))[0]?.[0]) > 0;
-    return sum;
+  *#countsOf(scopes: readonly LimitScope[]): Program<LimitCounts[]> {
+    const inUse = scopes.some(({ kind }) => kind === "name") ? yield* rows(this.#s.inUse) : [];
+    const counts = scopes.map(({ kind, name }) => ({
+      running: kind === "name" ? sumFor(name, inUse) : 0,
+      waiting: kind === "name" ? null : 0,
+      hasGroups: false,
+    }));
+    for (const kind of ["queue", "func", "group"] as const) {
+      const places = [...scopes.keys()].filter((i) => countedAs(scopes[i] as LimitScope) === kind);
+      const own = places.map((i) => ({ name: scopes[i]?.name, group: scopes[i]?.group }));
+      const running = yield* this.#ofEach(this.#counts[kind].running, own);
+      const waiting = yield* this.#ofEach(this.#counts[kind].waiting, own);
+      const grouped = kind === "func" ? yield* this.#ofEach(this.#counts.func.grouped, own) : [];
+      for (const [n, i] of places.entries())
+        counts[i] = {
+          running: Number(running[n]?.[0]),
+          waiting: Number(waiting[n]?.[0]),
+          hasGroups: kind === "func" && (Number(running[n]?.[1]) > 0 || Number(grouped[n]?.[0]) > 0),
+        };
+    }
+    return counts;
   }
 
-  *#putOffBy(scope: LimitScope): Program<PutOff> {
-    if (scope.kind !== "func" && scope.kind !== "code")
-      return toPutOff(yield* rows(this.#putOffs.of, { key: keyOf(scope) }));
-    const found = yield* rows(this.#putOffs.ofFunc, { name: scope.name });
-    const sum = toPutOff(found);
-    const isAll = Number(found[0]?.[2]) < mostPutOffRead;
-    return sum.putOff === 0 && !isAll ? { putOff: null, putOffSince: null } : sum;
+  *#putOffBy(scopes: readonly LimitScope[]): Program<PutOff[]> {
+    const found: PutOff[] = [];
+    const [ofFunc, others] = [scopes.filter(isOfFunc), scopes.filter((scope) => !isOfFunc(scope))];
+    const byFunc = yield* this.#ofEach(
+      this.#putOffs.ofFunc,
+      ofFunc.map(({ name }) => ({ name })),
+    );
+    const byKey = yield* this.#ofEach(
+      this.#putOffs.of,
+      others.map((scope) => ({ key: keyOf(scope) })),
+    );
+    for (const scope of scopes) {
+      if (!isOfFunc(scope)) {
+        found.push(toPutOff([byKey[others.indexOf(scope)] ?? []]));
+        continue;
+      }
+      const row = byFunc[ofFunc.indexOf(scope)] ?? [];
+      const sum = toPutOff([row]);
+      const isAll = Number(row[2]) < mostPutOffRead;
+      found.push(sum.putOff === 0 && !isAll ? { putOff: null, putOffSince: null } : sum);
+    }
+    return found;
+  }
+
+  /** The first row of each of these queries. On Postgres all of them are one statement: a thousand limits were three thousand round trips. */
+  *#ofEach(statement: Statement, items: readonly Params[]): Program<(Row | undefined)[]> {
+    const found: (Row | undefined)[] = items.map(() => undefined);
+    if (this.#forEach === undefined) {
+      for (const [n, params] of items.entries()) found[n] = (yield* rows(statement, params))[0];
+      return found;
+    }
+    const [one] = items;
+    if (one === undefined) return found;
+    const list = JSON.stringify(items.map((params, place) => ({ place, ...params })));
+    const columns = itemColumns(["place", ...Object.keys(one)]);
+    const each = Object.fromEntries(Object.keys(one).map((name) => [name, itemOf(name)]));
+    const asked = this.#forEach(list, columns, statement(each));
+    for (const [place, ...row] of yield* rowsOnce(asked)) found[Number(place)] ??= row;
+    return found;
   }
 
   *putOff(most: number): Program<PutOffCount[]> {

@@ -26,6 +26,7 @@ export const sqliteDialect: Dialect = {
   isUnfinishedOf: (scheduleName) =>
     sql`schedule_name = ${scheduleName} and schedule_name is not null and ${sql.raw(isIn(unfinishedStatuses))}`,
   joinEach: sql.raw("cross join"),
+  forEach: undefined,
   isLaterLine: (_, after) => sql`dbq_task_logs.id > ${after}`,
   indexed: indexedByStatus,
   // A LIMIT that is a bare parameter makes SQLite plan the statement anew each time: 25 µs for one row instead of 4.
