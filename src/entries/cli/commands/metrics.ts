@@ -12,7 +12,7 @@ Examples:
   $ dbq metrics
   $ dbq metrics > /var/lib/node_exporter/dbq.prom     for its textfile collector
   $ dbq metrics --rules > /etc/prometheus/dbq-rules.yml
-  $ dbq metrics --grafana > dbq-dashboard.json         to be imported there`;
+  $ dbq metrics --grafana > dbq-dashboard.json         for Grafana's import`;
 
 export function addMetrics(program: Command): void {
   program
