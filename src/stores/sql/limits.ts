@@ -40,11 +40,14 @@ const sumOf = (counted: readonly Row[]): number => counted.reduce((sum, row) => 
 
 const isOfFunc = ({ kind }: Pick<LimitScope, "kind">): boolean => kind === "func" || kind === "code";
 
-/** As what the tasks of a limit are counted; those of a shared name are counted by what they use. */
-const countedAs = ({ kind }: LimitScope): "queue" | "func" | "group" | undefined => {
+/** The counts that are those of a limit; undefined: it is one of a shared name, whose tasks say what they use. */
+const countedBy = ({ kind }: LimitScope): "queue" | "func" | "group" | undefined => {
   if (kind === "name") return undefined;
   return kind === "code" ? "func" : kind;
 };
+
+const nameAndGroup = (scope: LimitScope | undefined): Params | undefined =>
+  scope && { name: scope.name, group: scope.group };
 
 /** Counts the running tasks that use a shared limit, from rows of how many run in each queue with the same `uses`. */
 const sumFor = (name: string, inUse: readonly Row[]): number =>
@@ -63,7 +66,7 @@ function nextFree(
 }
 
 /** From a row of a number and of the earliest time; there is none without tasks. */
-const toPutOff = ([row]: readonly Row[]): PutOff => ({
+const toPutOff = (row: Row | undefined): PutOff => ({
   putOff: Number(row?.[0] ?? 0),
   putOffSince: row?.[1] === null || row?.[1] === undefined ? null : Number(row[1]),
 });
@@ -279,8 +282,8 @@ export class LimitOperations {
 
   /** The states of rates. A function's own, for tasks without a group, is in the row of that group. */
   *#statesOf(scopes: readonly LimitScope[]): Program<(number | null)[]> {
-    const stored = scopes.map(({ kind, name, group }) =>
-      scopeParams(isOfFunc({ kind }) ? { kind: "group", name, group: "" } : { kind, name, group }),
+    const stored = scopes.map((scope) =>
+      scopeParams(isOfFunc(scope) ? { kind: "group", name: scope.name, group: "" } : scope),
     );
     const found = yield* this.#ofEach(this.#s.limit, stored);
     return found.map((row) => (row === undefined ? null : (toLimitRows([row])[0]?.tat ?? null)));
@@ -288,65 +291,65 @@ export class LimitOperations {
 
   *#countsOf(scopes: readonly LimitScope[]): Program<LimitCounts[]> {
     const inUse = scopes.some(({ kind }) => kind === "name") ? yield* rows(this.#s.inUse) : [];
-    const counts = scopes.map(({ kind, name }) => ({
-      running: kind === "name" ? sumFor(name, inUse) : 0,
-      waiting: kind === "name" ? null : 0,
-      hasGroups: false,
-    }));
+    const counts = scopes.map(
+      ({ kind, name }): LimitCounts => ({
+        running: kind === "name" ? sumFor(name, inUse) : 0,
+        waiting: kind === "name" ? null : 0,
+        hasGroups: false,
+      }),
+    );
     for (const kind of ["queue", "func", "group"] as const) {
-      const places = [...scopes.keys()].filter((i) => countedAs(scopes[i] as LimitScope) === kind);
-      const own = places.map((i) => ({ name: scopes[i]?.name, group: scopes[i]?.group }));
-      const running = yield* this.#ofEach(this.#counts[kind].running, own);
-      const waiting = yield* this.#ofEach(this.#counts[kind].waiting, own);
-      const grouped = kind === "func" ? yield* this.#ofEach(this.#counts.func.grouped, own) : [];
-      for (const [n, i] of places.entries())
-        counts[i] = {
-          running: Number(running[n]?.[0]),
-          waiting: Number(waiting[n]?.[0]),
-          hasGroups: kind === "func" && (Number(running[n]?.[1]) > 0 || Number(grouped[n]?.[0]) > 0),
-        };
+      const own = scopes.map((scope) => (countedBy(scope) === kind ? scope : undefined));
+      const { running: runs, waiting: waits } = this.#counts[kind];
+      const running = yield* this.#ofEach(runs, own.map(nameAndGroup));
+      const waiting = yield* this.#ofEach(waits, own.map(nameAndGroup));
+      const grouped =
+        kind === "func" ? yield* this.#ofEach(this.#counts.func.grouped, own.map(nameAndGroup)) : [];
+      for (const [i, row] of running.entries())
+        if (row)
+          counts[i] = {
+            running: Number(row[0]),
+            waiting: Number(waiting[i]?.[0]),
+            hasGroups: kind === "func" && (Number(row[1]) > 0 || Number(grouped[i]?.[0]) > 0),
+          };
     }
     return counts;
   }
 
   *#putOffBy(scopes: readonly LimitScope[]): Program<PutOff[]> {
-    const found: PutOff[] = [];
-    const [ofFunc, others] = [scopes.filter(isOfFunc), scopes.filter((scope) => !isOfFunc(scope))];
     const byFunc = yield* this.#ofEach(
       this.#putOffs.ofFunc,
-      ofFunc.map(({ name }) => ({ name })),
+      scopes.map((scope) => (isOfFunc(scope) ? { name: scope.name } : undefined)),
     );
     const byKey = yield* this.#ofEach(
       this.#putOffs.of,
-      others.map((scope) => ({ key: keyOf(scope) })),
+      scopes.map((scope) => (isOfFunc(scope) ? undefined : { key: keyOf(scope) })),
     );
-    for (const scope of scopes) {
-      if (!isOfFunc(scope)) {
-        found.push(toPutOff([byKey[others.indexOf(scope)] ?? []]));
-        continue;
-      }
-      const row = byFunc[ofFunc.indexOf(scope)] ?? [];
-      const sum = toPutOff([row]);
-      const isAll = Number(row[2]) < mostPutOffRead;
-      found.push(sum.putOff === 0 && !isAll ? { putOff: null, putOffSince: null } : sum);
-    }
-    return found;
+    return scopes.map((scope, i) => {
+      if (!isOfFunc(scope)) return toPutOff(byKey[i]);
+      const sum = toPutOff(byFunc[i]);
+      const isAll = Number(byFunc[i]?.[2]) < mostPutOffRead;
+      return sum.putOff === 0 && !isAll ? { putOff: null, putOffSince: null } : sum;
+    });
   }
 
-  /** The first row of each of these queries. On Postgres all of them are one statement: a thousand limits were three thousand round trips. */
-  *#ofEach(statement: Statement, items: readonly Params[]): Program<(Row | undefined)[]> {
+  /**
+   * The first row of each of these queries; an item that is undefined is not asked about. On Postgres all of them are one statement: a
+   * thousand limits were three thousand round trips.
+   */
+  *#ofEach(statement: Statement, items: readonly (Params | undefined)[]): Program<(Row | undefined)[]> {
     const found: (Row | undefined)[] = items.map(() => undefined);
+    const asked = items.flatMap((params, place) => (params ? [{ place, params }] : []));
+    const names = Object.keys(asked[0]?.params ?? {});
+    if (asked.length === 0) return found;
     if (this.#forEach === undefined) {
-      for (const [n, params] of items.entries()) found[n] = (yield* rows(statement, params))[0];
+      for (const { place, params } of asked) found[place] = (yield* rows(statement, params))[0];
       return found;
     }
-    const [one] = items;
-    if (one === undefined) return found;
-    const list = JSON.stringify(items.map((params, place) => ({ place, ...params })));
-    const columns = itemColumns(["place", ...Object.keys(one)]);
-    const each = Object.fromEntries(Object.keys(one).map((name) => [name, itemOf(name)]));
-    const asked = this.#forEach(list, columns, statement(each));
-    for (const [place, ...row] of yield* rowsOnce(asked)) found[Number(place)] ??= row;
+    const list = JSON.stringify(asked.map(({ place, params }) => ({ place, ...params })));
+    const each = Object.fromEntries(names.map((name) => [name, itemOf(name)]));
+    const query = this.#forEach(list, itemColumns(["place", ...names]), statement(each));
+    for (const [place, ...row] of yield* rowsOnce(query)) found[Number(place)] ??= row;
     return found;
   }
 
