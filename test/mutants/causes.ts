@@ -15,9 +15,9 @@ export const causeFaults: readonly Mutant[] = [
   {
     name: "one-crash-counts-for-each-of-its-tasks",
     why: "A worker that dies with three tasks of a function is taken for three that died.",
-    in: "diedOf",
-    find: "known.ids.add(crash.workerId);",
-    replace: "known.ids.add(String(known.ids.size));",
+    in: "crashing",
+    find: "new Set(own.map(({ workerId }) => workerId)).size",
+    replace: "own.length",
     caughtBy: of("a host on which workers die again and again is crashing, if no function is common to them"),
   },
   {

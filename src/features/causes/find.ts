@@ -1,6 +1,7 @@
 /** Finds what is wrong in the facts of one look. Each kind of cause is one function of the facts. */
 import { roughSpan, typedDuration } from "../../base/text/durations.ts";
 import { printable } from "../../base/text/escapes.ts";
+import { groupBy } from "../../base/values/group-by.ts";
 import {
   type Cause,
   type CauseAction,
@@ -166,34 +167,34 @@ function failing({ recent, thresholds, now }: Facts): Found[] {
       since: dateAt(now - failingWithin),
       func,
       why: `${failed} of the last ${count} attempts of ${func} have failed, within ${roughSpan(failingWithin)}`,
-      fix: {
-        command: `dbq pause --func ${quoted(func)}`,
-        action: { on: "functions", action: "pause", fields: { name: func } },
-      },
+      fix: pauseOf(func),
     }));
 }
 
+const pauseOf = (func: string): Found["fix"] => ({
+  command: `dbq pause --func ${quoted(func)}`,
+  action: { on: "functions", action: "pause", fields: { name: func } },
+});
+
 /** Functions whose attempts end their process. Where none does so again and again, hosts on which workers die. */
 function crashing({ crashes, thresholds, now }: Facts): Found[] {
-  const dying = (subjectOf: (crash: CrashedAttempt) => string | undefined) =>
-    diedOf(crashes, subjectOf).filter(({ died }) => died >= thresholds.crashingWorkers);
   const within = roughSpan(thresholds.crashingWithin);
-  const functions = dying(({ func }) => func).map(({ name, died, since }) => ({
-    key: keyOf("crashing", "func", name),
-    kind: "crashing" as const,
-    since: dateAt(now - since),
+  const dying = (of: "func" | "host", subjectOf: (crash: CrashedAttempt) => string | undefined) =>
+    [...groupBy(crashes, subjectOf)].flatMap(([name, own]) => {
+      const died = new Set(own.map(({ workerId }) => workerId)).size;
+      if (name === undefined || died < thresholds.crashingWorkers) return [];
+      const since = dateAt(now - Math.max(...own.map(({ age }) => age)));
+      return [{ name, died, cause: { key: keyOf("crashing", of, name), kind: "crashing" as const, since } }];
+    });
+  const functions = dying("func", ({ func }) => func).map(({ name, died, cause }) => ({
+    ...cause,
     func: name,
     why: `${workers(died)} died within ${within} while ${died === 1 ? "it" : "they"} ran ${name}`,
-    fix: {
-      command: `dbq pause --func ${quoted(name)}`,
-      action: { on: "functions" as const, action: "pause", fields: { name } },
-    },
+    fix: pauseOf(name),
   }));
   if (functions.length > 0) return functions;
-  return dying(({ workerId }) => hostOf(workerId)).map(({ name, died, since }) => ({
-    key: keyOf("crashing", "host", name),
-    kind: "crashing" as const,
-    since: dateAt(now - since),
+  return dying("host", ({ workerId }) => hostOf(workerId)).map(({ name, died, cause }) => ({
+    ...cause,
     host: name,
     why: `${workers(died)} on the host ${name} died within ${within}, and no function is common to them: look at its memory and its log`,
     fix: noFix,
@@ -201,23 +202,6 @@ function crashing({ crashes, thresholds, now }: Facts): Found[] {
 }
 
 const workers = (count: number): string => (count === 1 ? "1 worker" : `${count} workers`);
-
-/** How many workers died of each subject, and how many milliseconds ago the first one did. */
-function diedOf(
-  crashes: readonly CrashedAttempt[],
-  subjectOf: (crash: CrashedAttempt) => string | undefined,
-): { name: string; died: number; since: number }[] {
-  const found = new Map<string, { ids: Set<string>; since: number }>();
-  for (const crash of crashes) {
-    const name = subjectOf(crash);
-    if (name === undefined) continue;
-    const known = found.get(name) ?? { ids: new Set<string>(), since: 0 };
-    known.ids.add(crash.workerId);
-    known.since = Math.max(known.since, crash.age);
-    found.set(name, known);
-  }
-  return [...found].map(([name, { ids, since }]) => ({ name, died: ids.size, since }));
-}
 
 /** The id of a worker ends with its process and a random text. */
 const hostOf = (workerId: string): string | undefined => /^(.+):\d+:[^:]*$/.exec(workerId)?.[1];

@@ -2,7 +2,7 @@
 
 interface Panel {
   title: string;
-  /** What it shows, for people who do not know dbq. */
+  /** A sentence that explains the panel to people who do not know dbq. */
   description: string;
   type: "stat" | "timeseries";
   unit: "short" | "s" | "ops" | "percentunit";

@@ -15,10 +15,10 @@ function statementsOf(d: Dialect) {
 
     /** By the ids of attempts: no index has their times. */
     crashes: (p) => sql`
-      select died_with, func, age from (
-        select task_id as died_at, worker_id as died_with, outcome as ended, ${d.minus(d.now(p), sql`ended_at`)} as age
+      select crashed_worker, func, age from (
+        select task_id as crashed_task, worker_id as crashed_worker, outcome as ended, ${d.minus(d.now(p), sql`ended_at`)} as age
         from dbq_attempts order by id desc ${d.atMost(p.most)}) as latest ${d.joinEach} dbq_tasks
-      where dbq_tasks.id = ${d.only(sql.raw("died_at"))} and ended = 'crashed' and age <= ${d.integer(p.within)}`,
+      where dbq_tasks.id = ${d.only(sql.raw("crashed_task"))} and ended = 'crashed' and age <= ${d.integer(p.within)}`,
 
     piles: (p) => sql`
       select schedule_name, count(*), max(${d.minus(d.now(p), sql`created_at`)}) from (
