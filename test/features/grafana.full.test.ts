@@ -1,19 +1,18 @@
 /** The dashboard for Grafana: each query is one that Prometheus takes, about metrics that there are. */
 import { spawnSync } from "node:child_process";
 import { symlinkSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { compiler } from "../../scripts/compiler.mjs";
 import { grafanaDashboard, metricsText, task } from "../../src/index.ts";
 import { startedWorker, temporaryFolder, temporaryQueue, uniqueName } from "../support/queue.ts";
 
 /** The compiler, for one file of a folder outside of the project that sees its packages. */
 function compilerIn(folder: string): string[] {
   symlinkSync(fileURLToPath(new URL("../../node_modules", import.meta.url)), join(folder, "node_modules"));
-  const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin/tsc");
   const options = ["--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--types", "node"];
-  return [tsc, ...options, "--pretty", "false", "board.ts"];
+  return [compiler, ...options, "--pretty", "false", "board.ts"];
 }
 
 interface Panel {
@@ -34,7 +33,7 @@ const sent = (expr: string) =>
 
 test("it is a dashboard by Grafana's own types", () => {
   const folder = temporaryFolder();
-  const compiler = compilerIn(folder);
+  const command = compilerIn(folder);
   // In its types the words of an enumeration are no strings.
   const board = grafanaDashboard().replaceAll('"absolute"', "ThresholdsMode.Absolute");
   const check = (text: string) => {
@@ -42,7 +41,7 @@ test("it is a dashboard by Grafana's own types", () => {
       join(folder, "board.ts"),
       `import { type Dashboard, ThresholdsMode } from "@grafana/schema";\nexport const board: Dashboard = ${text};\n`,
     );
-    return spawnSync(process.execPath, compiler, { cwd: folder, encoding: "utf8" }).stdout;
+    return spawnSync(process.execPath, command, { cwd: folder, encoding: "utf8" }).stdout;
   };
   expect(check(board)).toBe("");
   expect(check(board.replace('"refresh": "30s"', '"refresh": 30'))).toContain("TS2322");

@@ -49,3 +49,12 @@ export function uniqueName(prefix = "task"): string {
   names += 1;
   return `${prefix}-${names}`;
 }
+
+/** Makes a database on a server, and drops it after the test. Returns its URL. */
+export async function urlForTest(
+  make: () => Promise<{ readonly url: string; drop(): Promise<void> }>,
+): Promise<string> {
+  const { url, drop } = await make();
+  onTestFinished(drop);
+  return url;
+}

@@ -12,11 +12,11 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { compiler } from "../../scripts/compiler.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "../..");
@@ -57,9 +57,8 @@ let diagnostics: Diagnostic[];
 
 /** Runs the compiler on the folder; returns its errors in these files only. */
 async function compile(): Promise<Diagnostic[]> {
-  const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin/tsc");
   const output = await new Promise<string>((resolve) => {
-    execFile(process.execPath, [tsc, "--noEmit", "--pretty", "false"], { cwd: folder }, (_, out) =>
+    execFile(process.execPath, [compiler, "--noEmit", "--pretty", "false"], { cwd: folder }, (_, out) =>
       resolve(out),
     );
   });

@@ -30,8 +30,8 @@ async function running(queue: Queue, actor: Actor): Promise<{ worker: ManualWork
   return { worker, held };
 }
 
-/** A task that has started a child, and waits for it if `parks`. */
-async function parent(queue: Queue, actor: Actor, parks: boolean) {
+/** A task that has started a child. `park` makes it wait for that. */
+async function parent(queue: Queue, actor: Actor) {
   const { worker, held } = await running(queue, actor);
   const { workflows } = storeOf(queue);
   const [child] = (await workflows.write(held, [stepNamed("before", 1)], [childNamed("child", 2)])) ?? [];
@@ -40,7 +40,6 @@ async function parent(queue: Queue, actor: Actor, parks: boolean) {
   const park = async () => {
     if (!(await workflows.wait(held, [wait], true))?.parked) throw new Error("the task was not parked");
   };
-  if (parks) await park();
   return { worker, held, park };
 }
 
@@ -98,13 +97,14 @@ const waits: readonly Operation[] = [
   }),
 
   onQueue("park a task that waits for its child", 1, async (queue, actor) => {
-    const { park } = await parent(queue, actor, false);
+    const { park } = await parent(queue, actor);
     actor.arm();
     await park();
   }),
 
   onQueue("end a child for which its parent waits", 1, async (queue, actor) => {
-    const { worker } = await parent(queue, actor, true);
+    const { worker, park } = await parent(queue, actor);
+    await park();
     const [child] = await worker.claim(1);
     if (!child) throw new Error("there was no child to claim");
     actor.arm();
@@ -112,7 +112,8 @@ const waits: readonly Operation[] = [
   }),
 
   onQueue("cancel a tree", 1, async (queue, actor) => {
-    const { held } = await parent(queue, actor, true);
+    const { held, park } = await parent(queue, actor);
+    await park();
     actor.arm();
     await queue.cancelTask(held.id);
   }),

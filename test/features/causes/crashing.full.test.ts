@@ -1,26 +1,26 @@
 /** Workers that die: made by processes that are really killed, on each database. */
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { task } from "../../../src/index.ts";
 import { startScript } from "../../fixtures/harness.ts";
 import { poison } from "../../fixtures/tasks.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
-import { startedWorker, temporaryFolder, temporaryQueue, uniqueName } from "../../support/queue.ts";
+import {
+  startedWorker,
+  temporaryFolder,
+  temporaryQueue,
+  uniqueName,
+  urlForTest,
+} from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
 
 const other = task(uniqueName(), () => undefined);
 
-const onServer = (make: () => Promise<{ url: string; drop(): Promise<void> }>) => async () => {
-  const { url, drop } = await make();
-  onTestFinished(drop);
-  return url;
-};
-
 const places = [
   ["SQLite", true, async () => join(temporaryFolder(), "dbq.db")],
-  ["Postgres", !isMissing(await postgresServer()), onServer(newSchema)],
-  ["MySQL or MariaDB", !isMissing(await mysqlServer()), onServer(newDatabase)],
+  ["Postgres", !isMissing(await postgresServer()), () => urlForTest(newSchema)],
+  ["MySQL or MariaDB", !isMissing(await mysqlServer()), () => urlForTest(newDatabase)],
 ] as const;
 
 for (const [name, isThere, place] of places)

@@ -1,21 +1,15 @@
 /** Workflows on Postgres and on MySQL or MariaDB. */
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { step, waitForEvent } from "../../../src/features/workflows/steps.ts";
 import { moveQueue, openQueue, task, Worker } from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
 import { emptied } from "../../conformance/server-stores.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
-import { temporaryQueue, uniqueName } from "../../support/queue.ts";
+import { temporaryQueue, uniqueName, urlForTest } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
 import { workflowCases } from "./cases.ts";
 import { undoCases } from "./undo-cases.ts";
-
-const removedAfterTest = (make: () => Promise<{ url: string; drop(): Promise<void> }>) => async () => {
-  const { url, drop } = await make();
-  onTestFinished(drop);
-  return url;
-};
 
 /** One database for all tests of this file, emptied for each: creating the tables takes longer than most tests. */
 function emptiedForTest(make: () => Promise<Database>): () => Promise<string> {
@@ -25,7 +19,7 @@ function emptiedForTest(make: () => Promise<Database>): () => Promise<string> {
   return async () => {
     const { currentTestName } = expect.getState();
     // A second database of one test is another one.
-    if (currentTestName === last) return await removedAfterTest(make)();
+    if (currentTestName === last) return await urlForTest(make);
     last = currentTestName;
     home ??= migrated(make);
     const { url, client } = await home;
@@ -66,7 +60,7 @@ describe.each([
   test.skipIf(isMissing(server)).each(["the first step", "a later step"])(
     "%s waits for a transaction that ends its task, and is not stored when that is committed",
     async (which) => {
-      const queue = await temporaryQueue({}, await removedAfterTest(make)());
+      const queue = await temporaryQueue({}, await urlForTest(make));
       const { store } = internalsOf(queue);
       const hangs = task(uniqueName("hangs"), async () => {
         if (which === "a later step") await step("before", () => 1);
@@ -112,7 +106,7 @@ const moving = task("moving", async () => {
 describe.skipIf(isMissing(await postgresServer()))("a move", () => {
   test("takes steps, waits and events along, and the old database takes no event any more", async () => {
     const old = await temporaryQueue();
-    const next = await temporaryQueue({}, await removedAfterTest(newSchema)());
+    const next = await temporaryQueue({}, await urlForTest(newSchema));
     await old.emitEvent("early", { n: 1 });
     const id = await old.enqueueTask(moving);
     const worker = new Worker(old, { concurrency: 1 });
