@@ -25,27 +25,31 @@ const attempts = (labels: string, more = ""): string =>
 const quantile = (share: number, label: string, metric: string): string =>
   `histogram_quantile(${share}, sum by (${label}, le) (rate(${metric}_bucket{${ofChosen}}[$__rate_interval])))`;
 
+/** The number of these things of one kind: the sum of a metric over all values of `label`. */
+const stat = (things: string, kind: string, description: string, label: string, metric: string): Panel => ({
+  ...{ title: `${things}: ${kind}`, description, type: "stat", unit: "short", width: 6 },
+  queries: [[`sum(${once(label, metric)})`, kind]],
+});
+
 const panels: readonly Panel[] = [
-  ...(["critical", "warning"] as const).map(
-    (severity): Panel => ({
-      title: `Causes: ${severity}`,
-      description: "What is wrong now. dbq causes names each, and what repairs it.",
-      type: "stat",
-      unit: "short",
-      width: 6,
-      queries: [[`sum(${once("kind", `dbq_causes{severity="${severity}"}`)})`, severity]],
-      redFrom: 1,
-    }),
-  ),
-  ...(["running", "failed"] as const).map(
-    (status): Panel => ({
-      title: `Tasks: ${status}`,
-      description: "Counting ends at 5,000.",
-      type: "stat",
-      unit: "short",
-      width: 6,
-      queries: [[`sum(${once("queue", `dbq_tasks{status="${status}", queue=~"$queue"}`)})`, status]],
-    }),
+  ...["critical", "warning"].map((severity) => ({
+    ...stat(
+      "Causes",
+      severity,
+      "What is wrong now. dbq causes names each, and what repairs it.",
+      "kind",
+      `dbq_causes{severity="${severity}"}`,
+    ),
+    redFrom: 1,
+  })),
+  ...["running", "failed"].map((status) =>
+    stat(
+      "Tasks",
+      status,
+      "Counting ends at 5,000.",
+      "queue",
+      `dbq_tasks{status="${status}", queue=~"$queue"}`,
+    ),
   ),
   {
     title: "Pending tasks",
