@@ -20,9 +20,10 @@ import {
 import { traced, traces } from "../../events.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import { isAsync } from "../../queue/transaction.ts";
-import type { MaybePromise, NewTask } from "../../store.ts";
+import type { MaybePromise } from "../../store.ts";
 import type { FinishedStatus, TaskError, TaskRecord } from "../../task.ts";
 import type { AttemptPart, AttemptPort } from "../../worker/attempt-part.ts";
+import type { ChildStart } from "./child-start.ts";
 import type { EndedChild, NewChild, NewStep, StoredStep, Wait, Waited, WorkflowWrites } from "./contract.ts";
 import type { Tries } from "./tries.ts";
 
@@ -85,12 +86,13 @@ export class WorkflowRun implements AttemptPart {
   #seq = 0;
   /** How many steps are stored or about to be, and how many children were started. */
   #sizes = { step: 0, child: 0 };
-  /** Starts of children that are under way. */
-  readonly #starts = new Set<Promise<number>>();
+  /** Starts of children that are under way, and those of them that the next look at the stored steps takes up. */
+  readonly #starts = new Set<ChildStart>();
+  #newStarts: ChildStart[] = [];
   /** Children whose end the function has met, and whose step does not say so yet. */
   readonly #met = new Map<string, EndedChild>();
   #modes = 0;
-  /** Steps whose function runs, and starts of children. */
+  /** Steps whose function runs. */
   readonly #running = new Set<Promise<unknown>>();
   /** The function has settled: no step begins any more. */
   #isEnding = false;
@@ -151,6 +153,11 @@ export class WorkflowRun implements AttemptPart {
   /** The stored step of this name; undefined: it is to run now. @throws with what the stored step has failed with */
   async stored(name: string): Promise<{ value?: unknown; childId: number | null } | undefined> {
     await this.load();
+    return this.found(name);
+  }
+
+  /** As `stored`, once the steps are loaded. */
+  protected found(name: string): { value?: unknown; childId: number | null } | undefined {
     const step = this.steps.get(name);
     if (!step) return undefined;
     if (step.childId !== null) return { childId: step.childId };
@@ -158,14 +165,25 @@ export class WorkflowRun implements AttemptPart {
     return { value: valueIn(step), childId: null };
   }
 
-  /** Settles with the end of a child that an earlier attempt has met, once `stored` has resolved. False: none has. */
-  meet(name: string, func: string, settle: Pick<Waiting, "resolve" | "reject">): boolean {
+  /** Waits for the end of a child that has started. An earlier attempt may have met it. */
+  waitForChild(
+    { name, task: { func } }: ChildStart,
+    id: number,
+    mode: string | null,
+    settle: Pick<Waiting, "resolve" | "reject">,
+  ): void {
     const step = this.steps.get(name);
-    if (step?.childId == null || step.startedAt === null) return false;
-    const status = step.error === null ? "completed" : (JSON.parse(step.value ?? "") as FinishedStatus);
-    const result = step.error === null ? step.value : null;
-    settleChild(settle, { ...endedTask, id: step.childId, func, status, result, error: step.error });
-    return true;
+    if (step?.childId == null || step.startedAt === null) {
+      this.waitFor({ name, kind: "child", target: String(id), until: null, mode }, settle);
+      return;
+    }
+    try {
+      const status = step.error === null ? "completed" : (JSON.parse(step.value ?? "") as FinishedStatus);
+      const result = step.error === null ? step.value : null;
+      settleChild(settle, { ...endedTask, id, func, status, result, error: step.error });
+    } catch (error) {
+      settle.reject(error);
+    }
   }
 
   /** The function has come to a stored step that has something to undo. */
@@ -252,15 +270,85 @@ export class WorkflowRun implements AttemptPart {
     await this.#write({ step });
   }
 
-  /** @throws TypeError for a child whose key this task or an ancestor holds: that would be its own child, and wait for itself */
-  async startChild(name: string, task: NewTask): Promise<number> {
-    const id = await this.#write({ child: { name, seq: this.#nextSeq("child"), task } });
-    if (task.uniqueKey === null || !(await this.#isOwnOrAncestor(id))) return id;
-    await this.workflows.forget(this.port.record, [name]);
-    const holder = id === this.port.record.id ? "this task" : `task ${id}, which waits for this one,`;
-    throw new TypeError(
-      `child: task "${task.func}": ${holder} holds the uniqueKey ${JSON.stringify(task.uniqueKey)}, and would wait for itself`,
-    );
+  /** Starts a child, unless an earlier attempt has. */
+  start(start: ChildStart): void {
+    this.#starts.add(start);
+    this.#newStarts.push(start);
+    if (this.#newStarts.length === 1) void this.#startAll();
+  }
+
+  /** Takes up all starts of one turn. Leaves them alone once the attempt is over. */
+  async #startAll(): Promise<void> {
+    let error: unknown;
+    try {
+      await this.load();
+      if (this.#deciding) await this.#deciding;
+    } catch (thrown) {
+      error = thrown;
+    }
+    for (const start of this.#newStarts.splice(0))
+      if (error !== undefined) this.#hasFailed(start, error);
+      else this.startOne(start);
+  }
+
+  protected startOne(start: ChildStart): void {
+    try {
+      const stored = this.found(start.name);
+      if (stored && stored.childId === null)
+        throw new TypeError(
+          `child: the step ${JSON.stringify(start.name)} of this task is stored, and started no child`,
+        );
+      if (stored?.childId != null) this.#hasStarted(start, stored.childId);
+      else if (start.checking)
+        start.checking.then(
+          () => this.#startNew(start),
+          (error) => this.#hasFailed(start, error),
+        );
+      else this.#startNew(start);
+    } catch (error) {
+      this.#hasFailed(start, error);
+    }
+  }
+
+  #startNew(start: ChildStart): void {
+    if (this.#isOver || this.#isLost || this.#isEnding) return;
+    const failed = (error: unknown) => this.#hasFailed(start, error);
+    try {
+      this.port.signal.throwIfAborted();
+      const { name, task } = start;
+      const child = { name, task, seq: this.#nextSeq("child") };
+      const started = (id: number) =>
+        task.uniqueKey === null ? this.#hasStarted(start, id) : void this.#startedWithKey(start, id);
+      this.#push({ child, resolve: started, reject: failed });
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  /** Another task may have the key of a child: this one or an ancestor would be its own child, and wait for itself. */
+  async #startedWithKey(start: ChildStart, id: number): Promise<void> {
+    const { name, task } = start;
+    try {
+      if (!(await this.#isOwnOrAncestor(id))) return this.#hasStarted(start, id);
+      await this.workflows.forget(this.port.record, [name]);
+      const holder = id === this.port.record.id ? "this task" : `task ${id}, which waits for this one,`;
+      throw new TypeError(
+        `child: task "${task.func}": ${holder} holds the uniqueKey ${JSON.stringify(task.uniqueKey)}, and would wait for itself`,
+      );
+    } catch (error) {
+      this.#hasFailed(start, error);
+    }
+  }
+
+  #hasStarted(start: ChildStart, id: number): void {
+    this.#starts.delete(start);
+    start.started(id);
+  }
+
+  #hasFailed(start: ChildStart, error: unknown): void {
+    this.#starts.delete(start);
+    start.failed(error);
+    this.#consider();
   }
 
   async #isOwnOrAncestor(id: number): Promise<boolean> {
@@ -270,14 +358,6 @@ export class WorkflowRun implements AttemptPart {
       [task] = task.parentId === null ? [] : await store.get([task.parentId]);
     }
     return false;
-  }
-
-  /** The end of the function waits for this start, which it may not have awaited. */
-  ownStart(start: Promise<number>): Promise<number> {
-    this.#starts.add(start);
-    const over = () => this.#starts.delete(start);
-    start.then(over, over);
-    return start;
   }
 
   /** The function may catch the error, and go on: then it is stored. Else the step runs again with the next attempt. */
@@ -302,12 +382,14 @@ export class WorkflowRun implements AttemptPart {
 
   // ---- writes --------------------------------------------------------------------------------
 
-  /** All steps and starts that come in one turn are one transaction, or few if there are very many. */
   #write(what: Pick<Write, "step" | "child">): Promise<number> {
-    return new Promise((resolve, reject) => {
-      this.#writes.push({ ...what, resolve, reject });
-      this.#writing ??= Promise.resolve().then(() => this.#writeAll());
-    });
+    return new Promise((resolve, reject) => this.#push({ ...what, resolve, reject }));
+  }
+
+  /** All steps and starts that come in one turn are one transaction, or few if there are very many. */
+  #push(write: Write): void {
+    this.#writes.push(write);
+    this.#writing ??= Promise.resolve().then(() => this.#writeAll());
   }
 
   async #writeAll(): Promise<void> {
@@ -386,8 +468,10 @@ export class WorkflowRun implements AttemptPart {
     const begun = performance.now();
     const deaf = this.#listen();
     try {
-      while (this.#waits) {
-        const isBusy = this.#running.size > 0 || this.#writing !== undefined;
+      for (;;) {
+        await this.#written();
+        if (!this.#waits) break;
+        const isBusy = this.#running.size > 0 || this.#starts.size > 0 || this.#writing !== undefined;
         const isShort = performance.now() - begun < this.port.patience && this.#waiting.size <= mostInSlot;
         const stays = isBusy || (isShort && this.port.hasFreeSlot());
         if (await this.#ask(!stays)) break;
@@ -401,6 +485,14 @@ export class WorkflowRun implements AttemptPart {
     }
     // A wait is over, and the function has gone on. By now it may wait for something else.
     setImmediate(() => this.#consider());
+  }
+
+  /** After the writes that are under way, so that one look finds all waits which these begin. */
+  async #written(): Promise<void> {
+    if (!this.#writing) return;
+    await this.#writing;
+    // By then the function has gone on, and has begun whatever it does beside its waits.
+    await new Promise((resolve) => setImmediate(resolve));
   }
 
   #rejectAll(error: unknown): void {
@@ -504,8 +596,7 @@ export class WorkflowRun implements AttemptPart {
 
   ending(threw: boolean, error: unknown): Promise<void> | undefined {
     const isAlive = !this.#isOver && !this.#isLost && !this.port.signal.aborted;
-    if (isAlive && this.#starts.size > 0)
-      return Promise.allSettled(this.#starts).then(() => this.ending(threw, error));
+    if (isAlive && this.#starts.size > 0) return this.#allStarted().then(() => this.ending(threw, error));
     this.#isEnding = true;
     // Some steps still run: beside one that has failed, or because the function did not await them. They are stored first.
     if (isAlive && this.#running.size > 0)
@@ -520,6 +611,11 @@ export class WorkflowRun implements AttemptPart {
       caught.map(({ step }) => ({ ...step, seq: this.#nextSeq("step") })),
       uncaught.map(({ step }) => step.name),
     );
+  }
+
+  async #allStarted(): Promise<void> {
+    const settled = (start: ChildStart) => new Promise<unknown>((resolve) => start.listen(resolve, resolve));
+    await Promise.all([...this.#starts].map(settled));
   }
 
   async #storeFailures(caught: readonly NewStep[], uncaught: readonly string[]): Promise<void> {

@@ -12,6 +12,7 @@ import type { MaybePromise } from "../../store.ts";
 import type { TaskId } from "../../task.ts";
 import { runningAttempt } from "../../worker/task-context.ts";
 import { asStep } from "./as-step.ts";
+import { ChildStart } from "./child-start.ts";
 import type { Wait } from "./contract.ts";
 import { stepName } from "./names.ts";
 import { type StepUndo, WorkflowRun } from "./run.ts";
@@ -248,44 +249,34 @@ export interface Child {
 export const child: Child = Object.assign(
   <F extends Enqueueable>(fn: F, ...args: Parameters<F>): Promise<Awaited<ReturnType<F>>> => {
     const run = runOfTask("child");
-    const { key, func, id } = started(run, fn, args);
-    id.catch(() => undefined);
+    const start = started(run, fn, args);
     return new WaitPromise<Awaited<ReturnType<F>>>(({ resolve, reject }, mode) => {
-      const begin = async () => {
-        const wait: Wait = { name: key, kind: "child", target: String(await id), until: null, mode };
-        const settle = { resolve: (value: unknown) => resolve(value as Awaited<ReturnType<F>>), reject };
-        if (!run.meet(key, func, settle)) run.waitFor(wait, settle);
-      };
-      begin().catch(reject);
+      const settle = { resolve: (value: unknown) => resolve(value as Awaited<ReturnType<F>>), reject };
+      start.listen((id) => run.waitForChild(start, id, mode, settle), reject);
     });
   },
   {
     start: async <F extends Enqueueable>(
       fn: F,
       ...args: Parameters<F>
-    ): Promise<TaskId<Awaited<ReturnType<F>>>> => await started(runOfTask("child.start"), fn, args).id,
+    ): Promise<TaskId<Awaited<ReturnType<F>>>> => {
+      const start = started(runOfTask("child.start"), fn, args);
+      return await new Promise((resolve, reject) => {
+        start.listen((id) => resolve(id as TaskId<Awaited<ReturnType<F>>>), reject);
+      });
+    },
   },
 );
 
-function started(run: WorkflowRun, fn: Enqueueable, args: readonly unknown[]) {
+function started(run: WorkflowRun, fn: Enqueueable, args: readonly unknown[]): ChildStart {
   const { definition } = registrationOf(fn, "child");
-  const key = run.nameOf(definition.name);
+  const name = run.nameOf(definition.name);
   const { maxPayload } = internalsOf(run.port.queue).options;
   // Encoded now: the caller may change the arguments.
-  const prepared = prepare(fn, args, maxPayload);
-  return { key, func: definition.name, id: run.ownStart(startOnce()) };
-
-  async function startOnce(): Promise<number> {
-    const stored = await run.stored(key);
-    if (stored) {
-      if (stored.childId !== null) return stored.childId;
-      throw new TypeError(
-        `child: the step ${JSON.stringify(key)} of this task is stored, and started no child`,
-      );
-    }
-    await prepared.checking;
-    return await run.begin(() => run.startChild(key, prepared.task));
-  }
+  const { task, checking } = prepare(fn, args, maxPayload);
+  const start = new ChildStart(name, task, checking);
+  run.start(start);
+  return start;
 }
 
 // ---- several at once ---------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import { callChecked } from "../../worker/checked-call.ts";
 import { DecidedEnd } from "../../worker/decided-end.ts";
 import { type CurrentTask, runningAttempt } from "../../worker/task-context.ts";
 import { asStep } from "./as-step.ts";
+import type { ChildStart } from "./child-start.ts";
 import type { StoredStep, Wait } from "./contract.ts";
 import { never, type StepUndo, settleChild, valueIn, WorkflowRun } from "./run.ts";
 import { tried } from "./tries.ts";
@@ -90,6 +91,13 @@ class UndoRun extends WorkflowRun {
     this.#undos.set(name, undo);
     this.#left.delete(name);
     if (this.#left.size === 0) this.#metAll();
+  }
+
+  /** No child begins. */
+  protected override startOne(start: ChildStart): void {
+    if (!this.#isMeeting || !this.steps.has(start.name)) return;
+    this.#heard();
+    super.startOne(start);
   }
 
   override begin(): Promise<never> {
