@@ -27,8 +27,8 @@ const attempts = 5 * many;
 const unattended =
   "alter table dbq_tasks set (autovacuum_enabled = off); alter table dbq_waits set (autovacuum_enabled = off)";
 
-/** A task that waits for very many others. */
-const parentId = 999;
+/** A task that waits for very many others by a wait for each, and one that does so by one wait for all. */
+const [parentId, parentOfMany] = [999, 998];
 
 /** The content of a queue that has been in use for a while, with a backlog for other workers. */
 const filling = `
@@ -38,6 +38,7 @@ const filling = `
   insert into dbq_tasks (func, priority) select 'resize', g % 3 from generate_series(1, ${few}) g;
   insert into dbq_tasks (func, unique_key, status, wait_until)
     select 'resize', 'k' || g, 'scheduled', now() + g * interval '1 minute' from generate_series(1, ${many}) g;
+  insert into dbq_tasks (func, parent_id) select 'other', ${parentOfMany} from generate_series(1, ${many}) g;
   insert into dbq_tasks (func, status, generation_id, worker_id, started_at)
     select 'resize', 'running', 2, 'w' || g % 2, now() from generate_series(1, ${few}) g;
   insert into dbq_waits (task_id, name, kind, target, mode)
@@ -91,6 +92,12 @@ const hot: readonly [name: string, index: RegExp, use: (store: FullStore) => Pro
     /dbq_waits_target/,
     async (s) => settle(s, { ...outcomes.completed(await firstRunning()), parentId }),
   ],
+  ["the end of the last of many children", /dbq_tasks_parent/, endOfNamed],
+  [
+    "the failure of one of many children",
+    /dbq_waits_task/,
+    async (s) => settle(s, { ...outcomes.failed(await firstRunning()), parentId: parentOfMany }),
+  ],
   ["get", /dbq_tasks_pkey/, (s) => s.get(some)],
   ["ended", /dbq_tasks_pkey/, (s) => s.findEnded(some)],
   ["standings", /dbq_tasks_pkey/, (s) => s.taskStates(some)],
@@ -131,6 +138,18 @@ const hot: readonly [name: string, index: RegExp, use: (store: FullStore) => Pro
   ["a page of the list", /dbq_tasks_pkey/, (s) => s.list({}, 50, 10_000)],
   ["cancel", /dbq_tasks_pkey/, async (s) => s.cancel(await insertOne(s), "{}")],
 ];
+
+async function endOfNamed(s: FullStore) {
+  const running = await firstRunning();
+  const { id } = running;
+  await schema.client.query(
+    `insert into dbq_waits (task_id, name, kind, target, mode) values (${parentOfMany}, 'to ${id}', 'child', '${id}', 'all:1 of 1-${id}')`,
+  );
+  await settle(s, { ...outcomes.completed(running), parentId: parentOfMany });
+  const [wait] = await s.workflows.waits([parentOfMany]);
+  expect(Number(wait?.target)).toBeLessThan(id);
+  await schema.client.query(`delete from dbq_waits where task_id = ${parentOfMany}`);
+}
 
 async function promoteDue(s: FullStore) {
   await schema.client.query("update dbq_tasks set wait_until = now() where unique_key in ('k2', 'k3')");

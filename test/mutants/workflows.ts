@@ -12,6 +12,11 @@ const undoOnSqlite = (test: string) => ({
   test: `undo on SQLite > ${test}`,
 });
 
+const amongMany = (test: string) => ({
+  file: "test/features/workflows/many-children.test.ts",
+  test: `many children on SQLite > ${test}`,
+});
+
 const undoneAtTheEnd = "a task that fails undoes its stored steps, the last one first, and ends then";
 const undoneAfterCancel =
   "a saga that is cancelled while it waits is undone, in spite of a pause, and holds its key until then";
@@ -200,10 +205,40 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "all-waits-for-the-others-after-a-failure",
     why: "A failure is met only when the slowest child has ended.",
-    in: "WorkflowOperations.#isOver",
-    find: "(isAllOf(mode) || mode === groupCancels)",
+    in: "cutsAtFailure",
+    find: "isAllOf(mode) || mode === groupCancels",
     replace: "mode === groupCancels",
     caughtBy: onSqlite("children", "all rejects at the first failure, while the others go on"),
+  },
+  {
+    name: "many-children-are-over-with-the-one-that-is-named",
+    why: "A task goes on although some of its many children run, and waits again.",
+    in: "WorkflowOperations.#isRangeOver",
+    find: "next !== undefined",
+    replace: "next === -1",
+    caughtBy: amongMany(
+      "all has one wait for them, which names the last that has not ended, and runs the task once more",
+    ),
+  },
+  {
+    name: "failure-among-many-children-is-not-looked-at",
+    why: "The failure of one of very many children is met only when all others have ended.",
+    in: "WorkflowOperations.onEnd",
+    find: "cutting.length > 0",
+    replace: "cutting.length > 1e9",
+    caughtBy: amongMany(
+      "the failure of any child wakes the task of all at once, and settled only at the end",
+    ),
+  },
+  {
+    name: "children-of-others-are-taken-for-own",
+    why: "A task waits for a child that another task has started, whose end nobody tells it.",
+    in: "rangeOf",
+    find: "Number(own?.[0]) === unfinished.length",
+    replace: "own !== undefined",
+    caughtBy: amongMany(
+      "all waits for its own ones alone, with one other between them, and one of them that another task has started",
+    ),
   },
   {
     name: "cancel-leaves-the-tree",
@@ -216,9 +251,9 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "group-ends-with-its-first-member",
     why: "`then` runs while members run.",
-    in: "WorkflowOperations.#isOver",
-    find: "(yield* rows(this.#s.others, { taskId: task.id, mode })).length === 0",
-    replace: "true",
+    in: "WorkflowOperations.#isModeOver",
+    find: "(yield* rows(this.#s.others, waits)).length > 0",
+    replace: "false",
     caughtBy: onSqlite("groups and chains", "then runs once when all members have ended, and reads how"),
   },
   {

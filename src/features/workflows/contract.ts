@@ -63,7 +63,10 @@ export interface Wait {
   mode: string | null;
 }
 
-/** A wait as it is stored. */
+/**
+ * A wait as it is stored. Very many children that belong together are one wait, whose target is the last of them that has not ended:
+ * its name and its mode are the store's.
+ */
 export interface StoredWait extends Omit<Wait, "until"> {
   taskId: number;
   deadline: number | null;

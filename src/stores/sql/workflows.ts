@@ -18,6 +18,17 @@ import { isFinished, type TaskRecord, type TaskStatus } from "../../task.ts";
 import { columnsOf, listed, positionsIn } from "./columns.ts";
 import type { Dialect, Params, Row } from "./dialect.ts";
 import type { Ending } from "./endings.ts";
+import {
+  type ChildRange,
+  fanInStatements,
+  lastUnfinished,
+  manyChildren,
+  moveWait,
+  rangeIn,
+  rangeOf,
+  rangeText,
+  setsOfMany,
+} from "./fan-in.ts";
 import { changes, count, insertedIds, type Program, rewindCursors, rows, transaction } from "./program.ts";
 import { intOrNull, taskColumns, textOrNull, toTaskRecord } from "./rows.ts";
 import { before, itemColumns, itemOf, type Statement, stateChange, still } from "./statements.ts";
@@ -177,11 +188,12 @@ function waitStatements(d: Dialect) {
     },
 
     others: (p) => sql`
-      select 1 from dbq_waits where task_id = ${p.taskId} and mode = ${p.mode} order by name ${sql.raw("limit 1")}`,
+      select 1 from dbq_waits where task_id = ${p.taskId} and (mode = ${p.mode} or mode like ${p.many}) order by name ${sql.raw("limit 1")}`,
 
     deleteWaits: (p) => sql`delete from dbq_waits where ${d.among("id", p.ids)}`,
 
-    deleteMode: (p) => sql`delete from dbq_waits where task_id = ${p.taskId} and mode = ${p.mode}`,
+    deleteMode: (p) =>
+      sql`delete from dbq_waits where task_id = ${p.taskId} and (mode = ${p.mode} or mode like ${p.many})`,
 
     deleteWaitsOf: (p) => sql`delete from dbq_waits where ${d.among("task_id", p.ids)}`,
   } satisfies Record<string, Statement>;
@@ -277,6 +289,7 @@ const statementsOf = (d: Dialect) => ({
   ...waitStatements(d),
   ...eventStatements(d),
   ...treeStatements(d),
+  ...fanInStatements(d),
 });
 
 /** The modes of a task that has not started. With `chain`, the task gets the result of the one before as its last argument. */
@@ -286,8 +299,14 @@ const [groupCancels, groupContinues] = ["group:cancel", "group:continue"];
 
 const isAllOf = (mode: string) => mode.startsWith("all:");
 
-/** A child that has ended or is gone. */
-type End = Pick<Ending, "id" | "kind"> & { result?: string | null };
+/** Whether the first child that does not complete is the end of the wait for all of them. */
+const cutsAtFailure = (mode: string) => isAllOf(mode) || mode === groupCancels;
+
+/** The waits of one mode: each for one child, or one for many. */
+const ofMode = (taskId: number, mode: string) => ({ taskId, mode, many: `${mode} of %` });
+
+/** A child that has ended or is gone. `parentId`: undefined if it is not known. */
+type End = Pick<Ending, "id" | "kind" | "parentId"> & { result?: string | null };
 
 export class WorkflowOperations {
   readonly #s: ReturnType<typeof statementsOf>;
@@ -443,7 +462,17 @@ export class WorkflowOperations {
   }
 
   *waitingFor(target: string, limit: number): Program<number[]> {
-    return (yield* rows(this.#s.waitingFor, { target, limit })).map(([id]) => Number(id));
+    const found = (yield* rows(this.#s.waitingFor, { target, limit })).map(([id]) => Number(id));
+    const parent = /^[1-9]\d*$/.test(target) ? yield* this.#waitsForManyWith(Number(target)) : undefined;
+    return [...new Set([...found, ...(parent === undefined ? [] : [parent])])].sort((a, b) => a - b);
+  }
+
+  /** The parent of this unfinished task, if it waits for many children, and this is one of them. */
+  *#waitsForManyWith(id: number): Program<number | undefined> {
+    const [task] = yield* this.#tasks.get([id]);
+    if (!task?.parentId || isFinished(task.status)) return undefined;
+    const ranges = (yield* this.#rangesOf([task.parentId])).map(({ mode }) => rangeIn(mode) as ChildRange);
+    return ranges.some(({ first, last }) => first <= id && id <= last) ? task.parentId : undefined;
   }
 
   *wait(task: TaskVersion, waits: readonly Wait[], park: boolean): Program<Waited | undefined> {
@@ -469,10 +498,31 @@ export class WorkflowOperations {
       ...ends.gone.map((id) => [id, false] as const),
     ]);
     const isOver = ({ kind, target }: Wait) => kind === "child" && ended.has(Number(target));
-    yield* insertAll(this.#s.insertWait, missing.filter((one) => !isOver(one)).map(waitParams(task.id)));
     const wakes = steps.length > 0 || hasToWake(waits, isOver, (id) => ended.get(id) === true);
+    // Those for many children that an earlier attempt has left, since another wait has woken the task.
+    const left = [...stored.values()].filter(({ mode }) => rangeIn(mode)).map(({ id }) => id);
+    if (left.length > 0) yield* count(this.#s.deleteWaits, { ids: json(left) }, false);
+    yield* this.#insertWaits(
+      task.id,
+      missing.filter((one) => !isOver(one)),
+      park && !wakes,
+    );
     const parked = park && !wakes && (yield* changes(this.#s.park, [task]))[0] === true;
     return { steps, ...ends, parked };
+  }
+
+  /** A task that does not park has no wait for many children: it looks at each of them. */
+  *#insertWaits(taskId: number, waits: readonly Wait[], parks: boolean): Program<void> {
+    const each = new Set(waits);
+    const params: Params[] = [];
+    for (const [mode, set] of setsOfMany(waits)) {
+      const children = set.map(({ target }) => Number(target));
+      const range = parks ? yield* rangeOf(this.#s, taskId, mode, children) : undefined;
+      if (parks && !range) continue;
+      if (range) params.push(rangeWait(taskId, range, range.last));
+      for (const one of set) each.delete(one);
+    }
+    yield* insertAll(this.#s.insertWait, [...[...each].map(waitParams(taskId)), ...params]);
   }
 
   /** Reads the whole records only of those that have not completed: a parent may have many children. */
@@ -607,8 +657,21 @@ export class WorkflowOperations {
     const over = (yield* rows(this.#s.waitsForTargets, { targets }))
       .map(toWait)
       .filter((one) => one.kind === "child" && parents.get(Number(one.target)) === one.taskId);
-    const ends = new Map(endings.map((ending) => [ending.id, ending as End]));
+    const ends = new Map(
+      endings.map((ending) => [ending.id, { ...ending, parentId: parents.get(ending.id) } as End]),
+    );
+    const named = new Set(over.filter(({ mode }) => !rangeIn(mode)).map(({ target }) => Number(target)));
+    // What has a wait of its own is not among those for which one wait stands: so a task with thousands of waits is not read.
+    const cutting = [...ends.values()].flatMap(({ id, kind, parentId }) =>
+      kind !== "completed" && parentId && !named.has(id) ? [parentId] : [],
+    );
+    if (cutting.length > 0) over.push(...(yield* this.#rangesOf(cutting)));
     yield* this.#endChildWaits(over, tasks, ends);
+  }
+
+  /** The waits for many children that these tasks have. */
+  *#rangesOf(taskIds: readonly number[]): Program<WaitRow[]> {
+    return (yield* this.waits([...new Set(taskIds)])).filter(({ mode }) => rangeIn(mode));
   }
 
   /** @param tasks those that wait, whose rows are locked. @param ends how the children have ended, by their ids */
@@ -618,13 +681,50 @@ export class WorkflowOperations {
     ends: ReadonlyMap<number, End>,
   ): Program<void> {
     if (over.length === 0) return;
-    yield* count(this.#s.deleteWaits, { ids: json(over.map(({ id }) => id)) }, false);
+    const ofOne = over.filter(({ mode }) => !rangeIn(mode));
+    if (ofOne.length > 0) yield* count(this.#s.deleteWaits, { ids: json(ofOne.map(({ id }) => id)) }, false);
     const woken: TaskRecord[] = [];
     for (const task of tasks.values()) {
-      const own = over.filter(({ taskId }) => taskId === task.id);
-      if (own.length > 0 && (yield* this.#isOver(task, own, ends))) woken.push(task);
+      const own = ofOne.filter(({ taskId }) => taskId === task.id);
+      let wakes = own.length > 0 && (yield* this.#isOver(task, own, ends));
+      const ofMany = new Map(
+        over.filter(({ taskId, mode }) => taskId === task.id && rangeIn(mode)).map((one) => [one.id, one]),
+      );
+      for (const one of ofMany.values()) wakes = (yield* this.#isRangeOver(task, one, ends)) || wakes;
+      if (wakes) woken.push(task);
     }
     yield* this.#wake(woken);
+  }
+
+  /** Whether the end of one of many children wakes the task. If not, and the wait has named that one, it names another. */
+  *#isRangeOver(task: TaskRecord, wait: WaitRow, ends: ReadonlyMap<number, End>): Program<boolean> {
+    const { mode, first, last } = rangeIn(wait.mode) as ChildRange;
+    const named = Number(wait.target);
+    const failed = [...ends.values()].find(
+      ({ id, kind, parentId }) =>
+        kind !== "completed" && (id === named || (parentId === task.id && first <= id && id <= last)),
+    );
+    if (!failed || !cutsAtFailure(mode)) {
+      if (!ends.has(named)) return false;
+      const next = yield* lastUnfinished(this.#s, task.id, { first, before: named });
+      if (next !== undefined) {
+        yield* moveWait(this.#s, wait.id, next);
+        return false;
+      }
+    }
+    yield* count(this.#s.deleteWaits, { ids: json([wait.id]) }, false);
+    return yield* this.#isModeOver(task, mode, failed);
+  }
+
+  /** Whether the task is woken by waits of this mode that are over. Ends a group. @param failed a child that has not completed */
+  *#isModeOver(task: TaskRecord, mode: string, failed: End | undefined): Program<boolean> {
+    const cuts = failed !== undefined && cutsAtFailure(mode);
+    const waits = ofMode(task.id, mode);
+    if (cuts) yield* count(this.#s.deleteMode, waits, false);
+    else if ((yield* rows(this.#s.others, waits)).length > 0) return false;
+    if (task.func !== groupFunction) return true;
+    yield* this.#endGroup(task, cuts ? failed : undefined);
+    return false;
   }
 
   /** Whether these waits, which are over, wake the task. Ends groups, and lets a task go that waits for its start. */
@@ -637,13 +737,7 @@ export class WorkflowOperations {
       const failed = some.find(({ kind }) => kind !== "completed");
       if (mode === null) wakes = true;
       else if (mode === chained || mode === afterGroup) yield* this.#follow(task, some[0] as End, mode);
-      else {
-        const cuts = failed !== undefined && (isAllOf(mode) || mode === groupCancels);
-        if (cuts) yield* count(this.#s.deleteMode, { taskId: task.id, mode }, false);
-        const isLast = cuts || (yield* rows(this.#s.others, { taskId: task.id, mode })).length === 0;
-        if (isLast && task.func === groupFunction) yield* this.#endGroup(task, cuts ? failed : undefined);
-        else if (isLast) wakes = true;
-      }
+      else if (yield* this.#isModeOver(task, mode, failed)) wakes = true;
     }
     return wakes;
   }
@@ -730,7 +824,12 @@ export class WorkflowOperations {
       members.map((task) => ({ ...task, parentId: groupId, rootId })),
       "report",
     );
-    const waits = inserted.map(({ id }) => memberWait(groupId, id, mode));
+    const [first, last] = [inserted[0]?.id ?? 0, inserted.at(-1)?.id ?? 0];
+    const ownsAll = inserted.every(({ duplicate }) => !duplicate);
+    const waits =
+      ownsAll && inserted.length > manyChildren
+        ? [rangeWait(groupId, { mode, first, last }, last)]
+        : inserted.map(({ id }) => memberWait(groupId, id, mode));
     yield* insertAll(this.#s.insertWait, waits);
     return inserted;
   }
@@ -754,8 +853,9 @@ export class WorkflowOperations {
   *addToGroup(groupId: number, members: readonly NewTask[]): Program<Inserted[] | undefined> {
     const group = (yield* this.#lockTasks([groupId])).get(groupId);
     if (group?.status !== "waiting" || group.func !== groupFunction) return undefined;
-    const [one] = yield* this.waits([groupId]);
-    return yield* this.#insertMembers(groupId, group.rootId ?? groupId, members, one?.mode ?? groupContinues);
+    const [one] = yield* this.firstWaits([groupId], 1);
+    const mode = rangeIn(one?.mode ?? null)?.mode ?? one?.mode ?? groupContinues;
+    return yield* this.#insertMembers(groupId, group.rootId ?? groupId, members, mode);
   }
 
   *groupCounts(groupId: number): Program<{ status: TaskStatus; count: number }[]> {
@@ -798,6 +898,12 @@ const waitParams =
     delay: until && "after" in until ? until.after : null,
   });
 
+/** @param target the last child that has not ended */
+const rangeWait = (taskId: number, range: ChildRange, target: number) => ({
+  ...{ taskId, name: rangeText(range), kind: "child", target: String(target), mode: rangeText(range) },
+  ...{ deadline: null, delay: null },
+});
+
 const memberWait = (taskId: number, childId: number, mode: string) => ({
   ...{ taskId, name: `task ${childId}`, kind: "child", target: String(childId), mode },
   ...{ deadline: null, delay: null },
@@ -809,12 +915,12 @@ function hasToWake(
   isOver: (one: Wait) => boolean,
   completed: (childId: number) => boolean,
 ): boolean {
-  const over = waits.filter(isOver);
-  return over.some(({ mode, target }) => {
-    if (mode === null) return true;
-    if (isAllOf(mode) && !completed(Number(target))) return true;
-    return !waits.some((other) => other.mode === mode && !isOver(other));
-  });
+  const open = new Set(waits.filter((one) => !isOver(one)).map(({ mode }) => mode));
+  return waits.some(
+    (one) =>
+      isOver(one) &&
+      (one.mode === null || !open.has(one.mode) || (isAllOf(one.mode) && !completed(Number(one.target)))),
+  );
 }
 
 /** The task of a group. No worker has a function of its name. */

@@ -9,6 +9,7 @@ import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { temporaryQueue, uniqueName, urlForTest } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
 import { workflowCases } from "./cases.ts";
+import { manyChildrenCases } from "./many-children-cases.ts";
 import { undoCases } from "./undo-cases.ts";
 
 /** One database for all tests of this file, emptied for each: creating the tables takes longer than most tests. */
@@ -45,12 +46,14 @@ describe.skipIf(isMissing(await postgresServer()))("on a server", () => {
   const place = emptiedForTest(newSchema);
   workflowCases("Postgres", place);
   undoCases("Postgres", place);
+  manyChildrenCases("Postgres", place);
 });
 
 describe.skipIf(isMissing(await mysqlServer()))("on a server", () => {
   const place = emptiedForTest(newDatabase);
   workflowCases("MySQL or MariaDB", place);
   undoCases("MySQL or MariaDB", place);
+  manyChildrenCases("MySQL or MariaDB", place);
 });
 
 describe.each([
