@@ -15,6 +15,7 @@ import { limiterAgreement } from "./limiter.ts";
 import { openRealMysql } from "./real-mysql.ts";
 import { openRealPostgres } from "./real-postgres.ts";
 import { scheduleAgreement } from "./schedules.ts";
+import { workflowAgreement } from "./workflows.ts";
 
 type Strategy = Parameters<typeof openRealPostgres>[0];
 
@@ -41,6 +42,9 @@ describe.each(servers)("on $name", ({ name, open, missing }) => {
   });
   describe.skipIf(missing)("drains", () => {
     drainAgreement(compared("model of drains", amount(3, 3, 40)));
+  });
+  describe.skipIf(missing)("workflows", () => {
+    workflowAgreement(compared("model of workflows", amount(3, 3, 40)));
   });
   describe.skipIf(missing)("agents", () => {
     agentAgreement(compared("model of agents", amount(3, 3, 40)));
