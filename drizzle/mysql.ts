@@ -83,6 +83,8 @@ export const dbqTasks = mysqlTable(
     startKey: name("start_key", { length: 255 }),
     /** The limit whose rate put the task off to its turn: JSON of its scope, name and group. */
     putOffBy: json("put_off_by"),
+    /** The kind of failure with which a failed task has ended: an `id` of `dbq_failures`. */
+    failure: name("failure", { length: 16 }),
     /** The order of claims: MariaDB before 10.8 has no descending indexes. */
     claimRank: bigint("claim_rank", whole).generatedAlwaysAs(sql`(-\`priority\`)`, { mode: "virtual" }),
     /**
@@ -136,6 +138,7 @@ export const dbqTasks = mysqlTable(
     uniqueIndex("dbq_tasks_slot").on(t.scheduleName, t.slot),
     index("dbq_tasks_of_schedule").on(t.unfinishedOf),
     index("dbq_tasks_parent").on(t.parentId),
+    index("dbq_tasks_failure").on(t.failure),
   ],
 );
 
@@ -157,6 +160,8 @@ export const dbqAttempts = mysqlTable(
     errorStack: json("error_stack"),
     /** JSON: the nested causes of the error. */
     errorCause: json("error_cause"),
+    /** The kind of failure: an `id` of `dbq_failures`. */
+    failure: name("failure", { length: 16 }),
   },
   (t) => [index("dbq_attempts_task").on(t.taskId)],
 );
@@ -332,6 +337,33 @@ export const dbqStats = mysqlTable(
     runBuckets: json("run_buckets").notNull().default(sql`('[]')`),
   },
   (t) => [index("dbq_stats_minute").on(t.span, t.workerId, t.minute)],
+);
+
+/** What workers have counted: failed attempts by minute and kind of failure. For looking only. */
+export const dbqFailures = mysqlTable(
+  "dbq_failures",
+  {
+    /** The kind: a hash of the function, the error's name and its normalised message. */
+    id: name("id", { length: 16 }).notNull(),
+    func: name("func", { length: 255 }).notNull(),
+    errorName: json("error_name").notNull(),
+    /** Without numbers and other values that differ from failure to failure. */
+    message: json("message").notNull(),
+    /** Begins the time that the row is about. */
+    minute: time("minute").notNull(),
+    /** How many minutes the row is about: 1, or 60 once they are folded. */
+    span: int("span").notNull().default(1),
+    /** How many attempts ended so. */
+    count: bigint("count", whole).notNull().default(0),
+    firstAt: time("first_at").notNull().default(now),
+    lastAt: time("last_at").notNull().default(now),
+    /** A task of which an attempt ended so. */
+    sample: bigint("sample", whole),
+  },
+  (t) => [
+    primaryKey({ columns: [t.id, t.minute, t.span] }),
+    index("dbq_failures_minute").on(t.span, t.minute),
+  ],
 );
 
 /** One row per crashed attempt whose `onFailure` has not run yet. A worker that knows the function runs it, and deletes the row. */

@@ -70,6 +70,8 @@ const taskColumns = {
   startKey: text("start_key"),
   /** The limit whose rate put the task off to its turn: JSON of its scope, name and group. */
   putOffBy: text("put_off_by"),
+  /** The kind of failure with which a failed task has ended: an `id` of `dbq_failures`. */
+  failure: text("failure"),
 };
 
 const tasksIn = <S extends string | undefined>(table: PgTableFn<S>) =>
@@ -103,6 +105,8 @@ const tasksIn = <S extends string | undefined>(table: PgTableFn<S>) =>
       .on(t.scheduleName)
       .where(sql`schedule_name is not null and status in ('pending', 'scheduled', 'running', 'waiting')`),
     index("dbq_tasks_parent").on(t.parentId, t.id).where(sql`parent_id is not null`),
+    // Without the status: else each claim and each end would cost SQLite and Postgres a look at this index.
+    index("dbq_tasks_failure").on(t.failure, t.id).where(sql`failure is not null`),
   ]);
 
 /** One row per task. Every column has a default but `func`, so that a plain INSERT is a valid enqueue. */
@@ -126,6 +130,8 @@ const attemptsIn = <S extends string | undefined>(table: PgTableFn<S>) =>
       errorStack: text("error_stack"),
       /** JSON: the nested causes of the error. */
       errorCause: text("error_cause"),
+      /** The kind of failure: an `id` of `dbq_failures`. */
+      failure: text("failure"),
     },
     (t) => [index("dbq_attempts_task").on(t.taskId)],
   );
@@ -329,6 +335,36 @@ const statsIn = <S extends string | undefined>(table: PgTableFn<S>) =>
 /** What workers have counted: attempts by minute, function and outcome, with histograms of their times. For looking only. */
 export const dbqStats = statsIn(pgTable);
 
+const failuresIn = <S extends string | undefined>(table: PgTableFn<S>) =>
+  table(
+    "dbq_failures",
+    {
+      /** The kind: a hash of the function, the error's name and its normalised message. */
+      id: text("id").notNull(),
+      func: text("func").notNull(),
+      errorName: text("error_name").notNull(),
+      /** Without numbers and other values that differ from failure to failure. */
+      message: text("message").notNull(),
+      /** Begins the time that the row is about. */
+      minute: timestamp("minute", time).notNull(),
+      /** How many minutes the row is about: 1, or 60 once they are folded. */
+      span: integer("span").notNull().default(1),
+      /** How many attempts ended so. */
+      count: bigint("count", whole).notNull().default(0),
+      firstAt: timestamp("first_at", time).notNull().default(sql`statement_timestamp()`),
+      lastAt: timestamp("last_at", time).notNull().default(sql`statement_timestamp()`),
+      /** A task of which an attempt ended so. */
+      sample: bigint("sample", whole),
+    },
+    (t) => [
+      primaryKey({ columns: [t.id, t.minute, t.span] }),
+      index("dbq_failures_minute").on(t.span, t.minute),
+    ],
+  );
+
+/** What workers have counted: failed attempts by minute and kind of failure. For looking only. */
+export const dbqFailures = failuresIn(pgTable);
+
 const owedHooksIn = <S extends string | undefined>(table: PgTableFn<S>) =>
   table(
     "dbq_owed_hooks",
@@ -431,7 +467,7 @@ export const dbqWaits = waitsIn(pgTable);
  * The tables in a schema of their own, as `openQueue(url, { schema })` makes them. Export all that it returns, so that
  * drizzle-kit sees it:
  * `export const { dbqSchema, dbqTasks, dbqAttempts, dbqTaskLogs, dbqWorkers, dbqAgents, dbqSettings, dbqDrains,
- *   dbqSchedules, dbqLimits, dbqAudit, dbqStats, dbqOwedHooks, dbqSteps, dbqEvents, dbqWaits } = dbqTables("dbq")`.
+ *   dbqSchedules, dbqLimits, dbqAudit, dbqStats, dbqFailures, dbqOwedHooks, dbqSteps, dbqEvents, dbqWaits } = dbqTables("dbq")`.
  */
 export function dbqTables<S extends string>(schema: S) {
   const dbqSchema = pgSchema(schema);
@@ -449,6 +485,7 @@ export function dbqTables<S extends string>(schema: S) {
     dbqLimits: limitsIn(table),
     dbqAudit: auditIn(table),
     dbqStats: statsIn(table),
+    dbqFailures: failuresIn(table),
     dbqOwedHooks: owedHooksIn(table),
     dbqSteps: stepsIn(table),
     dbqEvents: eventsIn(table),

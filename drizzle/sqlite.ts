@@ -62,6 +62,8 @@ export const dbqTasks = sqliteTable(
     startKey: text("start_key"),
     /** The limit whose rate put the task off to its turn: JSON of its scope, name and group. */
     putOffBy: text("put_off_by"),
+    /** The kind of failure with which a failed task has ended: an `id` of `dbq_failures`. */
+    failure: text("failure"),
   },
   (t) => [
     // Each index holds only the rows that its question is about: a claim costs the same beside a million finished rows.
@@ -92,6 +94,8 @@ export const dbqTasks = sqliteTable(
       .on(t.scheduleName)
       .where(sql`schedule_name is not null and status in ('pending', 'scheduled', 'running', 'waiting')`),
     index("dbq_tasks_parent").on(t.parentId).where(sql`parent_id is not null`),
+    // Without the status: else each claim and each end would cost SQLite and Postgres a look at this index.
+    index("dbq_tasks_failure").on(t.failure).where(sql`failure is not null`),
   ],
 );
 
@@ -113,6 +117,8 @@ export const dbqAttempts = sqliteTable(
     errorStack: text("error_stack"),
     /** JSON: the nested causes of the error. */
     errorCause: text("error_cause"),
+    /** The kind of failure: an `id` of `dbq_failures`. */
+    failure: text("failure"),
   },
   (t) => [index("dbq_attempts_task").on(t.taskId)],
 );
@@ -287,6 +293,33 @@ export const dbqStats = sqliteTable(
     runBuckets: text("run_buckets").notNull().default("[]"),
   },
   (t) => [index("dbq_stats_minute").on(t.span, t.workerId, t.minute)],
+);
+
+/** What workers have counted: failed attempts by minute and kind of failure. For looking only. */
+export const dbqFailures = sqliteTable(
+  "dbq_failures",
+  {
+    /** The kind: a hash of the function, the error's name and its normalised message. */
+    id: text("id").notNull(),
+    func: text("func").notNull(),
+    errorName: text("error_name").notNull(),
+    /** Without numbers and other values that differ from failure to failure. */
+    message: text("message").notNull(),
+    /** Begins the time that the row is about. */
+    minute: integer("minute").notNull(),
+    /** How many minutes the row is about: 1, or 60 once they are folded. */
+    span: integer("span").notNull().default(1),
+    /** How many attempts ended so. */
+    count: integer("count").notNull().default(0),
+    firstAt: integer("first_at").notNull().default(now),
+    lastAt: integer("last_at").notNull().default(now),
+    /** A task of which an attempt ended so. */
+    sample: integer("sample"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.id, t.minute, t.span] }),
+    index("dbq_failures_minute").on(t.span, t.minute),
+  ],
 );
 
 /** One row per crashed attempt whose `onFailure` has not run yet. A worker that knows the function runs it, and deletes the row. */

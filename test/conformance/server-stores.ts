@@ -39,6 +39,7 @@ export const emptied = [
     "dbq_settings",
     "dbq_drains",
     "dbq_stats",
+    "dbq_failures",
     "dbq_owed_hooks",
     "dbq_steps",
     "dbq_events",

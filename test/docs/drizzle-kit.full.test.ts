@@ -274,6 +274,7 @@ describe.skipIf(isMissing(await postgres.server()))(
         "dbq.dbq_audit",
         "dbq.dbq_drains",
         "dbq.dbq_events",
+        "dbq.dbq_failures",
         "dbq.dbq_limits",
         "dbq.dbq_owed_hooks",
         "dbq.dbq_schedules",

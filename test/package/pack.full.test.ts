@@ -238,6 +238,7 @@ test.for(["module", "commonjs"])("the schemas for servers are there for an app o
       "dbq_audit",
       "dbq_drains",
       "dbq_events",
+      "dbq_failures",
       "dbq_limits",
       "dbq_owed_hooks",
       "dbq_schedules",

@@ -24,12 +24,12 @@ export const kindsOf = {
     finished_at: "time", request_id: "text", unique_key: "text", meta: "json", timeout: "integer", progress: "real",
     progress_note: "text", fill_defaults: "integer", trace_context: "text", group_key: "text", uses: "json",
     unique_until: "time", schedule_name: "text", slot: "time", parent_id: "integer", root_id: "integer",
-    manual_retries: "integer", start_key: "text", put_off_by: "text",
+    manual_retries: "integer", start_key: "text", put_off_by: "text", failure: "text",
   },
   dbq_attempts: {
     id: "integer", task_id: "integer", generation_id: "integer", worker_id: "text", started_at: "time",
     ended_at: "time", outcome: "text", error_name: "text", error_message: "text", error_stack: "text",
-    error_cause: "text",
+    error_cause: "text", failure: "text",
   },
   dbq_task_logs: {
     id: "integer", task_id: "integer", generation_id: "integer", at: "time", message: "text",
@@ -62,6 +62,10 @@ export const kindsOf = {
   dbq_stats: {
     id: "integer", minute: "time", span: "integer", worker_id: "text", queue_name: "text", func: "text", outcome: "text",
     count: "integer", wait_buckets: "text", run_buckets: "text",
+  },
+  dbq_failures: {
+    id: "text", func: "text", error_name: "text", message: "text", minute: "time", span: "integer", count: "integer",
+    first_at: "time", last_at: "time", sample: "integer",
   },
   dbq_owed_hooks: {
     id: "integer", task_id: "integer", generation_id: "integer", queue_name: "text", func: "text", status: "text",

@@ -29,7 +29,7 @@ export const textOrNull = (value: unknown): string | null => value as string | n
 
 /** Columns that features to come write. Each column that is read costs time, so a feature adds those that it reads. */
 // biome-ignore format: a list to read
-const notRead: readonly string[] = ["uses", "put_off_by", "manual_retries", "start_key"];
+const notRead: readonly string[] = ["uses", "put_off_by", "manual_retries", "start_key", "failure"];
 
 export const taskColumns = columnsOf("dbq_tasks").filter((column) => !notRead.includes(column));
 

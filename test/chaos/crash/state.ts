@@ -15,7 +15,7 @@ const differs = /_at$|^(wait_until|deadline|pid|process_start|tat)$/;
  * time comes, whatever else happens.
  */
 export const isOfTheChecker = (table: string): boolean =>
-  ["audit", "audit_workers", "dbq_stats"].includes(table);
+  ["audit", "audit_workers", "dbq_stats", "dbq_failures"].includes(table);
 
 export function stateOf(database: string): State {
   if (!existsSync(database)) return {};

@@ -59,6 +59,7 @@ describe.each(schemas)("the record of columns and the schema of $dialect", ({ di
     dbq_audit: schema.dbqAudit,
     dbq_owed_hooks: schema.dbqOwedHooks,
     dbq_stats: schema.dbqStats,
+    dbq_failures: schema.dbqFailures,
     dbq_steps: schema.dbqSteps,
     dbq_events: schema.dbqEvents,
     dbq_waits: schema.dbqWaits,
