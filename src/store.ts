@@ -146,6 +146,8 @@ export type Outcome = TaskVersion & {
   /** For the row in `dbq_attempts`: the worker that ran the attempt, and when it started. */
   workerId: string | null;
   startedAt: number | null;
+  /** The function, for the kind of its failure. @default it is looked up when the attempt has failed */
+  func?: string | undefined;
   /** The task that waits for this one or may; null: none. @default it is not known, and is looked up */
   parentId?: number | null | undefined;
   /** The first ancestor, or its own id if it has steps or children; null: it has none of these. @default it is looked up */
@@ -190,6 +192,8 @@ export interface StoredLogLine extends LogLine {
 }
 
 export interface StoredAttempt extends AttemptRecord {
+  /** The kind of its failure; null: it did not fail, or an earlier version of dbq has recorded it. */
+  failure: string | null;
   taskId: number;
   generationId: number;
   workerId: string | null;

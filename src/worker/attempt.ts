@@ -463,10 +463,10 @@ export class RunningAttempt implements Execution {
   }
 
   #outcome<K extends { kind: Outcome["kind"] }>(kind: K) {
-    const { id, generationId, workerId, startedAt, parentId } = this.record;
+    const { id, generationId, workerId, startedAt, func, parentId } = this.record;
     const rootId = this.#part ? undefined : this.record.rootId;
     const ending = endingOf(this.record);
-    return { id, generationId, workerId, startedAt, parentId, rootId, ending, ...kind };
+    return { id, generationId, workerId, startedAt, func, parentId, rootId, ending, ...kind };
   }
 
   // ---- hooks, and the end --------------------------------------------------------------------

@@ -14,7 +14,7 @@ import {
 } from "../events.ts";
 import type { Crash, Outcome, OutcomeKind } from "../store.ts";
 import type { Task, TaskRecord } from "../task.ts";
-import type { Meter } from "./meter.ts";
+import { type Meter, meterOutcome } from "./meter.ts";
 
 /** The events of a worker. `started` has the task as it was claimed, the others as its accepted outcome left it. */
 export interface WorkerEvents {
@@ -70,7 +70,7 @@ function publishSettled(record: TaskRecord, kind: OutcomeKind): void {
 /** Tells the channels and the meter of crashes that a rescue of this process has charged. */
 export function publishCrashes(crashes: readonly Crash[], meter: Meter): void {
   for (const { record, outcome } of crashes) {
-    meter.ended(record, outcome.kind, undefined);
+    meterOutcome(meter, record, outcome, undefined);
     publishSettled(record, outcome.kind);
     if (crashedChannel.hasSubscribers) crashedChannel.publish({ task: toTask(record), kind: outcome.kind });
   }

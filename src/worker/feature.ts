@@ -8,7 +8,7 @@ import { internalsOf, type QueueMethods } from "../queue/internals.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { AttemptFeatures, AttemptMethods } from "./attempt-part.ts";
 import { type ExecutorSettings, type Executors, eventLoopExecutors, type OpenExecutors } from "./executor.ts";
-import { type Meter, type MeterHost, noMeter, type OpenMeter } from "./meter.ts";
+import { type Meter, type MeterHost, meterOf, type OpenMeter } from "./meter.ts";
 import type { Job, JobHost } from "./periodic-job.ts";
 
 export interface Feature {
@@ -20,7 +20,7 @@ export interface Feature {
   readonly jobs?: (host: JobHost) => readonly Job[];
   /** Where functions run. Called for each start; of several features with executors the last one has its way. */
   readonly executors?: OpenExecutors;
-  /** Counts what ends, as `executors`. */
+  /** Counts what ends, from each start to its stop. */
   readonly meter?: OpenMeter;
 }
 
@@ -46,10 +46,10 @@ export function openExecutors(queue: Queue, settings: ExecutorSettings): Executo
 
 /** The meter for one start of a worker, a drain or a Manager. */
 export function openMeter(queue: Queue, host: MeterHost): Meter {
-  return lastOf(queue, "meter")?.(host) ?? noMeter;
+  return meterOf(featuresOf(queue).flatMap(({ meter }) => meter?.(host) ?? []));
 }
 
-function lastOf<K extends "executors" | "meter" | "attempts">(queue: Queue, part: K): Feature[K] | undefined {
+function lastOf<K extends "executors" | "attempts">(queue: Queue, part: K): Feature[K] | undefined {
   return featuresOf(queue).findLast((feature) => feature[part] !== undefined)?.[part];
 }
 

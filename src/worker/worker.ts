@@ -27,7 +27,7 @@ import type { Executors } from "./executor.ts";
 import { attemptFeatures, openExecutors, openMeter } from "./feature.ts";
 import { Lifecycle, together } from "./lifecycle.ts";
 import { type Maintenance, maintenanceOf } from "./maintenance.ts";
-import type { Meter } from "./meter.ts";
+import { type Meter, meterOutcome } from "./meter.ts";
 import { promoteBatch } from "./promotion.ts";
 import { KeptTasks } from "./pruning.ts";
 import { warnOfUnservedQueues } from "./unserved-queues.ts";
@@ -244,7 +244,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
       },
       reportStarted: (record) => this.reportStarted(record),
       reportSettled: (record, outcome, ranMs) => {
-        meter.ended(record, outcome.kind, ranMs);
+        meterOutcome(meter, record, outcome, ranMs);
         this.reportSettled(record, outcome, options.clock);
       },
       reportLost: (record, cancelled) => {

@@ -268,7 +268,7 @@ export const readGroup: Group = {
 
         const attempts = await store.attempts(first.id);
         assert.deepEqual(
-          attempts.map(({ endedAt, ...rest }) => rest),
+          attempts.map(({ endedAt, failure, ...rest }) => rest),
           [first, claimed].map(({ generationId, workerId, startedAt }) => ({
             taskId: first.id,
             generationId,

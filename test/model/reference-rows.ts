@@ -1,4 +1,7 @@
 /** The rows of the reference queue, and the operations that change them. */
+
+import { failureKindOf, failureKindOfTask } from "../../src/base/values/failure-kind.ts";
+import { errorOf } from "../../src/base/values/records.ts";
 import type {
   AttemptRecord,
   StoredAttempt,
@@ -91,10 +94,18 @@ export class ReferenceRows {
         uniqueKey: this.gaveUp.has(task.id) ? null : task.uniqueKey,
         startKey: this.startKeys.get(task.id) ?? null,
         manualRetries: this.manualRetries.get(task.id) ?? 0,
+        failure: this.#failureOf(task),
       })),
       attempts: this.attemptRows,
       workers: [...this.workerRows.values()],
     };
+  }
+
+  /** The kind of the attempt with which a failed task has ended; without an attempt, of the task's error. */
+  #failureOf({ id, status, func, error, generationId }: TaskRecord): string | null {
+    if (status !== "failed") return null;
+    const last = this.attemptRows.find((row) => row.taskId === id && row.generationId === generationId - 1);
+    return last ? last.failure : failureKindOfTask(func, errorOf(error ?? "")).id;
   }
 
   /** Saves all rows; the returned function restores them. */
@@ -152,7 +163,8 @@ export class ReferenceRows {
   ): void {
     const { id, generationId, workerId, startedAt } = run;
     const endedAt = this.now();
-    const kept = { taskId: id, generationId, workerId, startedAt, endedAt, ...attempt };
+    const failure = failureKindOf(this.tasks.get(id)?.func ?? "", attempt)?.id ?? null;
+    const kept = { taskId: id, generationId, workerId, startedAt, endedAt, ...attempt, failure };
     this.attemptRows = [...this.attemptRows, kept];
   }
 

@@ -28,4 +28,6 @@ export interface Attempt {
   outcome: AttemptOutcome;
   /** What the function threw, or what ended the attempt. */
   error: TaskError | null;
+  /** The kind of its failure, as in `queue.listFailures()`. `null`: it was cancelled, or an earlier version of dbq has recorded it. */
+  failure: string | null;
 }

@@ -66,7 +66,17 @@ export function traceContextIn({ traceContext }: Pick<TaskRecord, "traceContext"
 }
 
 export function toAttempt(stored: StoredAttempt): Attempt {
-  const { taskId, generationId, workerId, outcome, errorName, errorMessage, errorStack, errorCause } = stored;
+  const {
+    taskId,
+    generationId,
+    workerId,
+    outcome,
+    errorName,
+    errorMessage,
+    errorStack,
+    errorCause,
+    failure,
+  } = stored;
   const error: TaskError | null =
     errorName === null && errorMessage === null
       ? null
@@ -77,7 +87,7 @@ export function toAttempt(stored: StoredAttempt): Attempt {
           ...(errorCause === null ? {} : { cause: errorOf(errorCause) }),
         };
   const [startedAt, endedAt] = [dateOrNull(stored.startedAt), new Date(stored.endedAt)];
-  return { taskId, generationId, workerId, startedAt, endedAt, outcome, error };
+  return { taskId, generationId, workerId, startedAt, endedAt, outcome, error, failure };
 }
 
 export function toTaskLog({ lineId, id, generationId, at, message }: StoredLogLine): TaskLog {

@@ -13,7 +13,7 @@ import { publishCrashes } from "../../worker/events.ts";
 import { openMeter } from "../../worker/feature.ts";
 import { Lifecycle } from "../../worker/lifecycle.ts";
 import { type Maintenance, maintenanceOf } from "../../worker/maintenance.ts";
-import type { Meter } from "../../worker/meter.ts";
+import { type Meter, meterOutcome } from "../../worker/meter.ts";
 import { longestSleep, PeriodicJob } from "../../worker/periodic-job.ts";
 import { KeptTasks } from "../../worker/pruning.ts";
 import { DrainEmitter } from "./events.ts";
@@ -130,7 +130,7 @@ export class Drain extends DrainEmitter {
       onClaim: (more) => (more ? changes.busy() : changes.idle()),
       onDeclaredDead: () => this.#onDeclaredDead(workerId),
       onScheduled,
-      onEnded: (record, kind) => meter.ended(record, kind, undefined),
+      onEnded: (record, outcome) => meterOutcome(meter, record, outcome, undefined),
       onSent: (messageIds) => this.tell("sent", messageIds),
       onRefused: (record, error) => {
         if (this.listenerCount("refused") > 0) this.tell("refused", toTask(record), error);

@@ -9,7 +9,7 @@ import { messageId } from "../../base/tasks/drained.ts";
 import { describeThrown, failureOf } from "../../base/values/thrown.ts";
 import { WorkerStoppedError } from "../../errors.ts";
 import type { Wakeups } from "../../queue/wakeups.ts";
-import type { Outcome, OutcomeKind, SettleAndClaimResult, TaskVersion } from "../../store.ts";
+import type { Outcome, SettleAndClaimResult, TaskVersion } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { UnknownClaims } from "../../worker/ambiguous-results.ts";
 import { CycleLoop } from "../../worker/cycle-loop.ts";
@@ -35,7 +35,7 @@ export interface PumpHost {
   /** A task became `scheduled`. */
   onScheduled(): void;
   /** The database has accepted an outcome of a task that this drain held. */
-  onEnded(record: TaskRecord, kind: OutcomeKind): void;
+  onEnded(record: TaskRecord, outcome: Outcome): void;
   onSent(messageIds: string[]): void;
   onRefused(record: TaskRecord, error: unknown): void;
   onPause(error: unknown, delay: number): void;
@@ -103,7 +103,7 @@ export class Pump {
     const report = (error: unknown, where: string) => host.report(error, where);
     this.#refused = new RefusedTasks(store, report, (held, stored) => {
       if (!stored) return;
-      host.onEnded(held.record, stored.kind);
+      host.onEnded(held.record, stored);
       host.wakeups.taskEnded([stored.id]);
     });
     this.#unknownClaims = new UnknownClaims(store, workerId, this.#held, this.#refused);
@@ -213,7 +213,7 @@ export class Pump {
     own.forEach(({ held }, i) => {
       const outcome = outcomes[i] as Outcome;
       if (this.#refused.note(held, outcome, refused?.get(outcome))) return;
-      if (settled[i]) this.#host.onEnded(held.record, outcome.kind);
+      if (settled[i]) this.#host.onEnded(held.record, outcome);
     });
     await this.#letGo(
       ended,
@@ -292,13 +292,13 @@ export class Pump {
   }
 
   #outcomeOf(end: End): Outcome {
-    const { id, generationId, workerId, startedAt, retryCount, maxRetries } = end.held.record;
+    const { id, generationId, workerId, startedAt, func, retryCount, maxRetries } = end.held.record;
     if (end.as === "sent") {
       // No spread, and no JSON of an object: this is the outcome of nearly every task. An id needs no escapes.
       const result = `{"target":${this.#target},"messageId":"${end.messageId}"}`;
       return { id, generationId, workerId, startedAt, kind: "completed", result };
     }
-    const version = { id, generationId, workerId, startedAt };
+    const version = { id, generationId, workerId, startedAt, func };
     if (end.as === "unsent") return { ...version, kind: "interrupted" };
     const { onRefused } = this.#host.options;
     const failure = failureOf("failed", describeThrown(end.error));

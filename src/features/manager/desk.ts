@@ -9,7 +9,7 @@ import type { Crash, LogLine, Outcome, TaskVersion } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { cancelReason } from "../../worker/ambiguous-results.ts";
 import { keptLines, linesPerWrite, mostLines } from "../../worker/logs.ts";
-import type { Meter } from "../../worker/meter.ts";
+import type { MeteredTask } from "../../worker/meter.ts";
 import { writeLines, writeProgress } from "../../worker/refused-notes.ts";
 import { throttleGroup } from "../../worker/throttle.ts";
 import { Claims } from "./claims.ts";
@@ -46,7 +46,7 @@ export interface DeskHost {
   onRescued(workerId: string, tasks: number): void;
   onCrashes(crashes: readonly Crash[]): void;
   onScheduled(): void;
-  ended: Meter["ended"];
+  ended(task: MeteredTask, outcome: Outcome, ranMs: number | undefined): void;
 }
 
 /** What an agent says of attempts that have ended. */
@@ -258,7 +258,7 @@ export class Desk {
   #meter(held: Held | undefined, outcome: Outcome | undefined): void {
     if (held === undefined || outcome === undefined) return;
     const { givenAt } = held;
-    this.#host.ended(held, outcome.kind, givenAt === undefined ? undefined : performance.now() - givenAt);
+    this.#host.ended(held, outcome, givenAt === undefined ? undefined : performance.now() - givenAt);
   }
 
   /** Adds each task that could not be settled to `answer`: as settled if it had been settled before, otherwise as lost. */

@@ -15,6 +15,7 @@ import { crashedTask, publishCrashes } from "../../worker/events.ts";
 import { openMeter } from "../../worker/feature.ts";
 import { Lifecycle } from "../../worker/lifecycle.ts";
 import { maintenanceOf } from "../../worker/maintenance.ts";
+import { meterOutcome } from "../../worker/meter.ts";
 import { Desk } from "./desk.ts";
 import { Http, type HttpOptions } from "./http.ts";
 import { listening, type Place, placeOf } from "./listening.ts";
@@ -196,7 +197,7 @@ export class Manager extends EventEmitter<ManagerEvents> {
       onRescued,
       onCrashes,
       onScheduled: () => maintenance.lookForDue(),
-      ended: (...attempt) => meter.ended(...attempt),
+      ended: (...attempt) => meterOutcome(meter, ...attempt),
     });
     const identity = { workerId: desk.name, lease: limits.lease };
     const meter = openMeter(this.#queue, { workerId: desk.name, report });

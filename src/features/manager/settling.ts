@@ -17,8 +17,8 @@ import { type SettledTask, toThrown } from "./wire.ts";
 
 /** The outcome of an attempt, made of what the agent says and of the row as it was claimed. */
 export function outcomeOf(told: SettledTask, held: Held, maxPayload: number): Outcome {
-  const { id, generationId, workerId, startedAt, parentId } = held;
-  const owner = { id, generationId, workerId, startedAt, parentId };
+  const { id, generationId, workerId, startedAt, func, parentId } = held;
+  const owner = { id, generationId, workerId, startedAt, func, parentId };
   switch (told.status) {
     case "completed":
       return completed(told, held, maxPayload);
@@ -46,8 +46,8 @@ function completed(told: SettledTask & { status: "completed" }, held: Held, maxP
 }
 
 function failed(error: Error, held: Held, retry: boolean | { delay: number } | undefined): Outcome {
-  const { id, generationId, workerId, startedAt, parentId, retryCount, maxRetries } = held;
-  const owner = { id, generationId, workerId, startedAt, parentId };
+  const { id, generationId, workerId, startedAt, func, parentId, retryCount, maxRetries } = held;
+  const owner = { id, generationId, workerId, startedAt, func, parentId };
   const failure = failureOf(error.name === "TimeoutError" ? "timeout" : "failed", describeThrown(error));
   if (retry === false || retryCount >= maxRetries) return { ...owner, kind: "failed", ...failure };
   const delay = typeof retry === "object" ? retry.delay : defaultBackoff(retryCount + 1);

@@ -2,7 +2,7 @@
 import { Histogram } from "../../base/values/histogram.ts";
 import { OutcomeUnknownError } from "../../errors.ts";
 import type { OutcomeKind } from "../../store.ts";
-import type { Meter, MeteredTask, MeterHost } from "../../worker/meter.ts";
+import type { MeteredTask, MeterHost, MeterPart } from "../../worker/meter.ts";
 import { PeriodicJob } from "../../worker/periodic-job.ts";
 import type { Counted, CountedNow, StatsStore } from "./contract.ts";
 
@@ -90,7 +90,7 @@ const keyOf = ({ queueName, func }: Pick<MeteredTask, "queueName" | "func">, out
 
 const minuteOf = (time: number): number => Math.floor(time / minuteMs) * minuteMs;
 
-export class Recorder implements Meter {
+export class Recorder implements MeterPart {
   readonly #store: Pick<StatsStore, "write">;
   readonly #workerId: string;
   readonly #now: () => number;

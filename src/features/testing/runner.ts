@@ -19,7 +19,7 @@ import { WorkerEmitter } from "../../worker/events.ts";
 import type { Executors } from "../../worker/executor.ts";
 import { living } from "../../worker/failure-detector.ts";
 import { attemptFeatures, openExecutors, openJobs, openMeter } from "../../worker/feature.ts";
-import type { Meter } from "../../worker/meter.ts";
+import { type Meter, meterOutcome } from "../../worker/meter.ts";
 import type { HostedCode, Job } from "../../worker/periodic-job.ts";
 import { Calls } from "./calls.ts";
 import { settleDue } from "./due.ts";
@@ -212,7 +212,7 @@ export class TestRunner extends WorkerEmitter {
     const isThrown = threw && stored && String(Object(threw.error).message ?? threw.error) === stored.message;
     if (stored) this.ended.push({ record, kind, error: isThrown ? threw.error : toError(stored) });
     else this.ended.push({ record, kind });
-    this.#meter.ended(record, kind, ranMs);
+    meterOutcome(this.#meter, record, outcome, ranMs);
     this.reportSettled(record, outcome, this.#options.clock);
   }
 

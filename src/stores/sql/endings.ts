@@ -6,7 +6,8 @@ import type { Program } from "./program.ts";
 export type Attempted = TaskVersion & {
   workerId: string | null;
   startedAt: number | null;
-  /** As in `Outcome`, as the next two. */
+  /** As in `Outcome`, as the next three. */
+  func?: string | undefined;
   parentId?: number | null | undefined;
   rootId?: number | null | undefined;
   ending?: Outcome["ending"];

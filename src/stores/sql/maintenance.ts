@@ -25,7 +25,7 @@ import { inGroups, type Transitions } from "./transitions.ts";
 
 /** The crash of a running task. Its retry has no backoff. */
 function crashOf(record: TaskRecord, how: string): Crash {
-  const { id, generationId, workerId, startedAt, parentId, rootId, retryCount, maxRetries } = record;
+  const { id, generationId, workerId, startedAt, func, parentId, rootId, retryCount, maxRetries } = record;
   const errorMessage = `worker ${workerId ?? "unknown"} ${how}, while it ran this`;
   const attempt: AttemptRecord = {
     outcome: "crashed",
@@ -36,7 +36,7 @@ function crashOf(record: TaskRecord, how: string): Crash {
   };
   const error = JSON.stringify({ name: crashName, message: errorMessage });
   const ending = endingOf(record);
-  const failure = { id, generationId, workerId, startedAt, parentId, rootId, ending, error, attempt };
+  const failure = { id, generationId, workerId, startedAt, func, parentId, rootId, ending, error, attempt };
   const hasRetry = !ending && retryCount < maxRetries;
   return {
     record,

@@ -159,12 +159,12 @@ const discards = () =>
 /** What the database may accept in place of a refused outcome. Without `attempt`, dbq_attempts may be what refuses. */
 function* substitutes(outcome: Outcome, error: unknown): Generator<Outcome> {
   if (isErroneous(outcome)) yield* withAndWithoutAttempt({ ...outcome, ...shortened(outcome) });
-  const { id, generationId, workerId, startedAt, parentId, kind } = outcome;
+  const { id, generationId, workerId, startedAt, func, parentId, kind } = outcome;
   const reason = error instanceof Error ? error.message : String(error);
   const message = `the database refuses the outcome of the attempt (${kind}), and would refuse it again: ${reason}`;
   const failure = inAscii({ name: "DatabaseError", message, code: "DBQ_DATABASE" }, "failed");
   yield* withAndWithoutAttempt({
-    ...{ id, generationId, workerId, startedAt, parentId },
+    ...{ id, generationId, workerId, startedAt, func, parentId },
     kind: "failed",
     ...failure,
   });

@@ -202,6 +202,7 @@ export function toStoredAttempt(row: Row): StoredAttempt {
     errorMessage: textOrNull(row[attempt.error_message]),
     errorStack: textOrNull(row[attempt.error_stack]),
     errorCause: textOrNull(row[attempt.error_cause]),
+    failure: textOrNull(row[attempt.failure]),
   };
 }
 

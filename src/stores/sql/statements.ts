@@ -336,7 +336,7 @@ function transitionStatements(d: Dialect) {
 
     /** Without a result, as `failed` or `cancelled`. */
     finish: change(
-      (p) => sql`status = ${p.status}, result = null, error = ${d.json(p.error)},
+      (p) => sql`status = ${p.status}, result = null, error = ${d.json(p.error)}, failure = ${p.failure},
         updated_at = ${d.now(p)}, finished_at = ${d.now(p)}`,
     ),
 
@@ -350,9 +350,11 @@ function transitionStatements(d: Dialect) {
     reset: change(
       (
         p,
-      ) => sql`status = 'pending', result = null, error = null, retry_count = 0, wait_until = null, uses = null, put_off_by = null,
+      ) => sql`status = 'pending', result = null, error = null, failure = null, retry_count = 0, wait_until = null, uses = null, put_off_by = null,
         manual_retries = manual_retries + 1, started_at = null, finished_at = null, progress = null, progress_note = null, updated_at = ${d.now(p)}`,
     ),
+
+    functions: (p) => sql`select id, func from ${d.tasks} where ${d.among("id", p.ids)}`,
 
     promote: change((p) => sql`status = 'pending', updated_at = ${d.now(p)}`, still("scheduled")),
 
@@ -369,10 +371,10 @@ function transitionStatements(d: Dialect) {
 
     recordAttempt: (p, many) => {
       const row = sql`${p.id}, ${p.generationId}, ${p.workerId}, ${d.time(p.startedAt)}, ${p.outcome}, ${p.errorName},
-        ${p.errorMessage}, ${p.errorStack}, ${p.errorCause}, ${d.now(p)}`;
+        ${p.errorMessage}, ${p.errorStack}, ${p.errorCause}, ${p.failure}, ${d.now(p)}`;
       return sql`
       insert into dbq_attempts (task_id, generation_id, worker_id, started_at, outcome, error_name, error_message,
-        error_stack, error_cause, ended_at) ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
+        error_stack, error_cause, failure, ended_at) ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
     },
   } satisfies Record<string, Statement>;
 }

@@ -13,6 +13,7 @@ import {
   mayBeHeldUp,
   type Release,
 } from "./endings.ts";
+import { attemptKind, functionsOf, taskKind } from "./failure-kinds.ts";
 import { changes, insertedIds, type Program, rewindCursors } from "./program.ts";
 import type { Statements } from "./statements.ts";
 
@@ -54,8 +55,13 @@ export class Transitions {
   }
 
   *#endMixed(endings: readonly Ending[]): Program<boolean[]> {
+    const funcOf = yield* functionsOf(
+      this.#s,
+      endings.filter(({ kind }) => kind === "failed"),
+    );
+    const paramsOf = (ending: Ending) => ({ ...finishParams(ending), failure: taskKind(ending, funcOf) });
     const ended = yield* inGroups(endings, isCompleted, (some, completed) =>
-      completed ? changes(this.#s.complete, some) : changes(this.#s.finish, some.map(finishParams)),
+      completed ? changes(this.#s.complete, some) : changes(this.#s.finish, some.map(paramsOf)),
     );
     yield* this.#record(endings.filter((_, i) => ended[i]));
     yield* this.#tellParents(endings, ended);
@@ -80,8 +86,12 @@ export class Transitions {
   /** Records the attempts that did not complete. */
   *#record(attempted: readonly Attempted[]): Program<void> {
     const rows: Record<string, unknown>[] = [];
-    for (const { id, generationId, workerId, startedAt, attempt } of attempted)
-      if (attempt) rows.push({ id, generationId, workerId, startedAt, ...attempt });
+    const recorded = attempted.filter(({ attempt }) => attempt);
+    const funcOf = yield* functionsOf(this.#s, recorded);
+    for (const task of recorded) {
+      const { id, generationId, workerId, startedAt, attempt } = task;
+      rows.push({ id, generationId, workerId, startedAt, ...attempt, failure: attemptKind(task, funcOf) });
+    }
     yield* insertedIds(this.#s.recordAttempt, rows);
   }
 }

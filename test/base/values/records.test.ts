@@ -145,6 +145,7 @@ describe("toAttempt", () => {
     errorMessage: "too wide",
     errorStack: "at …",
     errorCause: null,
+    failure: "0123456789ab",
   };
 
   it("returns the error as one object, and times as Date", () => {
@@ -156,6 +157,7 @@ describe("toAttempt", () => {
       endedAt: new Date(2_000),
       outcome: "failed",
       error: { name: "RangeError", message: "too wide", stack: "at …" },
+      failure: "0123456789ab",
     });
   });
 

@@ -22,7 +22,7 @@ afterEach(() => {
 
 /** A task that waited 8 ms, as its claim left it. */
 const task = (changes: Partial<MeteredTask> = {}): MeteredTask => ({
-  ...{ func: "resize", queueName: "default", createdAt: 1_000, waitUntil: null },
+  ...{ id: 1, func: "resize", queueName: "default", createdAt: 1_000, waitUntil: null },
   ...{ startedAt: 1_008, generationId: 2 },
   ...changes,
 });

@@ -19,6 +19,7 @@ const texts = new Set(
       "error_message",
       "error_stack",
       "error_cause",
+      "failure",
       "trace_context",
       "group_key",
       "schedule_name",
