@@ -121,6 +121,7 @@ export type {
 } from "./queue/drizzle.ts";
 export type { TaskChanges } from "./queue/edit.ts";
 export type { Entries, Ids } from "./queue/enqueue.ts";
+export type { Failure, FailureOptions } from "./queue/failures.ts";
 export type {
   Health,
   HealthOfQueue,

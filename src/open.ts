@@ -17,6 +17,7 @@ import type { Enqueueable } from "./base/tasks/enqueueable.ts";
 import { traced, traces } from "./events.ts";
 import { causes } from "./features/causes/index.ts";
 import { openChildExecutors } from "./features/executors/executors.ts";
+import { failures } from "./features/failures/index.ts";
 import { owedHooks } from "./features/hooks/index.ts";
 import { health } from "./features/inspect/health.ts";
 import { limits } from "./features/limits/index.ts";
@@ -105,6 +106,7 @@ const features = [
   look,
   health,
   stats,
+  failures,
   causes,
   metrics,
   views,

@@ -285,6 +285,8 @@ export interface TaskFilter {
   requestId?: string | undefined;
   group?: string | undefined;
   uniqueKey?: string | undefined;
+  /** The kind with which the task is failed. */
+  failure?: string | undefined;
   /** Milliseconds since 1970: enqueued then or later, and before. */
   from?: number | undefined;
   to?: number | undefined;

@@ -2,6 +2,7 @@
 import type { RequestStore, Store, StoreTransaction } from "../store.ts";
 import type { CauseStore } from "./causes/contract.ts";
 import type { DrainStore } from "./drain/contract.ts";
+import type { FailureStore } from "./failures/contract.ts";
 import type { HookStore } from "./hooks/contract.ts";
 import type { HealthStore } from "./inspect/contract.ts";
 import type { LimitStore } from "./limits/contract.ts";
@@ -19,6 +20,7 @@ export interface FeatureStores {
   readonly agents: AgentStore;
   readonly causes: CauseStore;
   readonly drains: DrainStore;
+  readonly failures: FailureStore;
   readonly health: HealthStore;
   readonly hooks: HookStore;
   readonly limits: LimitStore;
@@ -33,7 +35,8 @@ export interface FeatureStores {
 }
 
 /** What the app's own calls need. */
-export type FullRequestStore = RequestStore & Pick<FeatureStores, "look" | "stats" | "health" | "limits">;
+export type FullRequestStore = RequestStore &
+  Pick<FeatureStores, "look" | "stats" | "failures" | "health" | "limits">;
 
 export interface FullTransaction extends StoreTransaction {
   readonly schedules: ScheduleWrites;

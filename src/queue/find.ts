@@ -52,6 +52,10 @@ export async function findTasks(
   filter: TaskFilter,
   { limit, after, text, budget = Number.POSITIVE_INFINITY, characters = 0 }: FindOptions,
 ): Promise<Found> {
+  if (text === undefined && isKind(filter)) {
+    const tasks = await look.list(filter, limit, after, characters);
+    return { tasks, looked: null, next: tasks.length < limit ? null : (tasks.at(-1)?.id ?? null) };
+  }
   if (text === undefined && (await look.areFew(filter, most))) {
     const tasks = await look.listFew(filter, limit, after, most, characters);
     return { tasks, looked: null, next: tasks.length < limit ? null : (tasks.at(-1)?.id ?? null) };
@@ -71,6 +75,10 @@ export async function findTasks(
   }
   return { tasks, looked, next: null };
 }
+
+/** An index has the failed tasks of a kind in the order of their ids: a page of them is read by itself, however many there are. */
+const isKind = ({ failure, ...others }: TaskFilter): boolean =>
+  failure !== undefined && Object.values(others).every((other) => other === undefined);
 
 /** How many tasks match, up to `cap`; `complete`: whether there are no more. @throws DatabaseError */
 export async function countTo(

@@ -6,6 +6,7 @@ import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { FullStore } from "../features/store.ts";
 import type { Cause, CauseThresholdChanges, ReadCauseThresholds } from "./causes.ts";
 import type { Prepared } from "./enqueue.ts";
+import type { Failure, FailureOptions } from "./failures.ts";
 import type { Health } from "./health.ts";
 import type { ScheduleFeature } from "./schedules.ts";
 import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
@@ -24,6 +25,7 @@ export interface QueueMethods {
   /** The same queue over another store of its database: a `Queue`, which is not closed. */
   over(store: FullStore): object;
   functionStats(filter?: FunctionStatsFilter): Promise<FunctionStats[]>;
+  listFailures(options?: FailureOptions): Promise<Failure[]>;
   listCauses(): Promise<Cause[]>;
   causeThresholds(): Promise<ReadCauseThresholds>;
   setCauseThresholds(changes: CauseThresholdChanges): Promise<ReadCauseThresholds>;

@@ -73,6 +73,7 @@ import {
   type Prepared,
   prepare,
 } from "./enqueue.ts";
+import type { Failure, FailureOptions } from "./failures.ts";
 import { GroupCommit } from "./group-commit.ts";
 import type { Health } from "./health.ts";
 import { type QueueInternals, type QueueMethods, setInternals } from "./internals.ts";
@@ -533,6 +534,15 @@ export class Queue<Db = unknown> {
   /** The same for each function over the whole time, by queue and name. @throws as `stats` */
   functionStats = async (filter?: FunctionStatsFilter): Promise<FunctionStats[]> =>
     this.#feature("functionStats")(filter);
+
+  /**
+   * The kinds of failures: attempts of one function that ended with the same error, but for numbers and other values. Those with the
+   * most failed tasks come first. `retryTasks({ failure: id })` retries all failed tasks of a kind. What a killed worker had not
+   * written yet (10 s at most) is not in `count`.
+   * @throws TypeError for a wrong option; DatabaseError
+   */
+  listFailures = async (options?: FailureOptions): Promise<Failure[]> =>
+    this.#feature("listFailures")(options);
 
   /**
    * What is wrong now, worst first: each with a reason, and with a command that repairs it where one does. It costs about what

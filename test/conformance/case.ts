@@ -108,6 +108,7 @@ export type GroupName =
   | "drains"
   | "transfer"
   | "statistics"
+  | "kinds of failures"
   | "causes"
   | "health"
   | "watch and diagnose"

@@ -115,6 +115,7 @@ export function checked(store: FullStore): FullStore {
     limits: store.limits,
     schedules: store.schedules,
     stats: store.stats,
+    failures: store.failures,
     causes: store.causes,
     health: store.health,
     hooks: store.hooks,

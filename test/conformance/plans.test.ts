@@ -201,6 +201,32 @@ describe.each([false, true])("SQLite with statistics: %s", (analyse) => {
     expect(runs?.steps[0]).toMatch(/^(SCAN|SEARCH) dbq_tasks USING INDEX dbq_tasks_running\b/);
   });
 
+  it("the failed tasks of a kind are read by their index alone, page by page", async () => {
+    const filter = { failure: "0123456789ab" };
+    const ofKind = async (use: (store: FullStore) => Promise<unknown>) =>
+      (await plansOf(use, analyse))
+        .flatMap(({ steps }) => steps)
+        .filter((step) => step.includes("dbq_tasks"));
+    const byKind = /^SEARCH dbq_tasks USING (COVERING )?INDEX dbq_tasks_failure \(failure=\? AND rowid<\?\)$/;
+    for (const steps of [
+      await ofKind((store) => store.list(filter, 50, 100)),
+      await ofKind((store) => store.list({ ...filter, status: ["failed"] }, 50, 100)),
+      await ofKind((store) => store.look.list(filter, 100, 100, 0)),
+    ])
+      expect(steps).toEqual([expect.stringMatching(byKind)]);
+    for (const steps of [
+      await ofKind((store) => store.count(filter)),
+      await ofKind((store) => store.look.areFew(filter, 10)),
+      await ofKind((store) => store.failures.openOf(["0123456789ab"])),
+    ])
+      expect(steps).toEqual([
+        expect.stringMatching(/^SEARCH dbq_tasks USING .*INDEX dbq_tasks_failure \(failure=\?\)$/),
+      ]);
+    expect(await ofKind((store) => store.failures.open(undefined, 10))).toEqual([
+      expect.stringMatching(/^SEARCH dbq_tasks USING COVERING INDEX dbq_tasks_failure \(failure>\?\)$/),
+    ]);
+  });
+
   it("no statement that a worker or a watch runs scans the whole table of tasks, attempts or log lines", async () => {
     const plans = await plansOf(async (store) => {
       await store.register(newWorker("w9"));

@@ -7,6 +7,7 @@ import { claimGroup } from "./claim.ts";
 import { contentionGroup } from "./contention.ts";
 import { drainsGroup } from "./drains.ts";
 import { exactIdsGroup } from "./exact-ids.ts";
+import { failuresGroup } from "./failures.ts";
 import { healthGroup } from "./health.ts";
 import { heartbeatGroup } from "./heartbeat.ts";
 import { insertGroup } from "./insert.ts";
@@ -54,6 +55,7 @@ export const suite: readonly Group[] = [
   drainsGroup,
   transferGroup,
   statsGroup,
+  failuresGroup,
   causesGroup,
   healthGroup,
   watchGroup,

@@ -112,6 +112,9 @@ export function referenceStore(reference: Reference): FullStore {
     get stats(): never {
       return missing("stats")();
     },
+    get failures(): never {
+      return missing("failures")();
+    },
     get causes(): never {
       return missing("causes")();
     },

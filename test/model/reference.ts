@@ -47,6 +47,7 @@ export type Method = Exclude<
   | "limits"
   | "schedules"
   | "stats"
+  | "failures"
   | "causes"
   | "health"
   | "hooks"

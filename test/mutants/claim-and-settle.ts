@@ -299,8 +299,8 @@ export const claimAndSettle: readonly Mutant[] = [
     name: "operators-retry-keeps-the-charges",
     why: "A failed task that is retried by hand fails for good at its first error.",
     in: "transitionStatements.reset",
-    find: "`error = null, retry_count = 0,`",
-    replace: "`error = null,`",
+    find: "`failure = null, retry_count = 0,`",
+    replace: "`failure = null,`",
     caughtBy: onFile("cancel and retry > retry resets the retry count and keeps the attempts"),
   },
   {

@@ -211,6 +211,8 @@ export interface CountFilter {
   /** The group that the task was enqueued with. */
   group?: string;
   uniqueKey?: string;
+  /** Failed tasks of this kind of failure: an `id` of `queue.listFailures()`. */
+  failure?: string;
   /** Enqueued at this time or later. */
   from?: Date;
   /** Enqueued before this time. */
@@ -251,6 +253,7 @@ const countReaders = {
   requestId: label,
   group: label,
   uniqueKey: label,
+  failure: label,
   from: time,
   to: time,
   scheduleName: label,

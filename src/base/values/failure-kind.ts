@@ -51,6 +51,12 @@ export function failureKindOfTask(func: string, { name, message }: TaskError): F
   return failureKind(func, storable(name), storable(message));
 }
 
+/** What the failures of one function count as when there are too many kinds at once. No stored message has a NUL. */
+export function otherFailures(func: string): FailureKind {
+  const { id } = failureKind(func, "Others", "\0");
+  return { id, func, errorName: "Others", message: "failures of further kinds" };
+}
+
 /**
  * A message without what differs from failure to failure, at most 300 characters. The time that it takes grows with the length of
  * the message, up to 4,000 characters; the rest is not looked at.

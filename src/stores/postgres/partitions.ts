@@ -176,6 +176,7 @@ export class Partitions implements PartitionStore {
       `create index if not exists ${name}_finished on ${table} (finished_at)`,
       `create index if not exists ${name}_request on ${table} (request_id) where request_id is not null`,
       `create index if not exists ${name}_parent on ${table} (parent_id, id) where parent_id is not null`,
+      `create index if not exists ${name}_failure on ${table} (failure, id) where failure is not null`,
       // Else the owner of the tasks could not change its columns with theirs.
       `alter table ${table} owner to ${owner}`,
     ])

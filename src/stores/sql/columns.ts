@@ -170,6 +170,7 @@ export const columnOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_$
 
 /** Where tables have columns of one name, these are of one kind. */
 const itemKinds: Kinds = {
+  ...kindsOf.dbq_failures,
   ...kindsOf.dbq_waits,
   ...kindsOf.dbq_steps,
   ...kindsOf.dbq_schedules,

@@ -105,12 +105,13 @@ export class LookOperations {
 
   /** The ids that an index finds for a part of the filter, one more than `most` at most; undefined: no index holds one. */
   #found(
-    { status, requestId, uniqueKey, scheduleName, queueName, func }: TaskFilter,
+    { status, requestId, uniqueKey, failure, scheduleName, queueName, func }: TaskFilter,
     most: number,
   ): SQL | undefined {
     const d = this.#d;
     const some = (where: SQL) =>
       sql`select id from dbq_tasks where ${where} limit ${sql.raw(String(most + 1))}`;
+    if (failure !== undefined) return some(this.#queries.matching({ failure }));
     if (requestId !== undefined) return some(d.same("request_id", requestId));
     if (scheduleName !== undefined)
       return some(sql`schedule_name is not null and ${d.same("schedule_name", scheduleName)}`);

@@ -4,6 +4,7 @@ import type { AdmissionPolicy } from "./admission.ts";
 import { AgentOperations } from "./agents.ts";
 import { CauseOperations } from "./causes.ts";
 import { DrainOperations } from "./drains.ts";
+import { FailureOperations } from "./failures.ts";
 import { HealthOperations } from "./health.ts";
 import { LimitOperations } from "./limits.ts";
 import { LogOperations } from "./logs.ts";
@@ -36,6 +37,7 @@ export interface Operations {
   transfer: TransferOperations;
   look: LookOperations;
   stats: StatsOperations;
+  failures: FailureOperations;
   health: HealthOperations;
   causes: CauseOperations;
   hooks: OwedHookOperations;
@@ -77,6 +79,7 @@ export function operationsOf(
     transfer: new TransferOperations(texts),
     look: new LookOperations(texts, tasks, maintenance),
     stats: new StatsOperations(texts),
+    failures: new FailureOperations(texts),
     health: new HealthOperations(texts),
     causes: new CauseOperations(texts),
     hooks,

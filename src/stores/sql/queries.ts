@@ -8,7 +8,7 @@ import type { Dialect, Params } from "./dialect.ts";
 import { exactId, hasNumber } from "./exact-ids.ts";
 import { plainColumns } from "./plain-candidates.ts";
 import { beginningColumns, candidateColumns, countColumns, taskColumns } from "./rows.ts";
-import { claimable, itemColumns, itemOf, type Statement } from "./statements.ts";
+import { claimable, itemColumns, itemOf, type Statement, still } from "./statements.ts";
 import { isIn, isNotEnding } from "./statuses.ts";
 
 /** The names of the parameters of the i-th probe: its queue and its function. */
@@ -73,12 +73,23 @@ const isOnlyRunning = ({ status }: TaskFilter): boolean => status?.length === 1 
 
 const newestFirst = (filter: TaskFilter): string => (isOnlyRunning(filter) ? "id + 0 desc" : "id desc");
 
+/**
+ * Whether a task is failed with this kind of failure. An index has them, in the order of their ids. Not `status =`: no index of a
+ * status is to be walked. It is asked all the same, since another program may have made the task pending and left its kind.
+ */
+const isFailedAs = (failure: string): SQL =>
+  sql`failure is not null and failure = ${failure} ${still("failed")}`;
+
+/** A status that the kind of failure says already is not asked twice. */
+const saysStatus = ({ status, failure }: TaskFilter): boolean =>
+  failure !== undefined && status?.includes("failed") === true;
+
 /** Queries that are compiled at each call: never on a hot path. */
 export function queries(d: Dialect) {
   const columns = listed(d, "dbq_tasks", taskColumns, { givenKey: true });
   const matching = (filter: TaskFilter): SQL => {
     const terms: SQL[] = [sql`1 = 1`];
-    if (filter.status)
+    if (filter.status && !saysStatus(filter))
       terms.push(sql.raw(isOnlyRunning(filter) ? "status = 'running'" : isIn(filter.status)));
     for (const [column, name] of [
       ["func", filter.func],
@@ -90,6 +101,7 @@ export function queries(d: Dialect) {
       ["schedule_name", filter.scheduleName],
     ] as const)
       if (name !== undefined) terms.push(d.same(column, name));
+    if (filter.failure !== undefined) terms.push(isFailedAs(filter.failure));
     if (filter.from !== undefined) terms.push(sql`created_at >= ${d.time(filter.from)}`);
     if (filter.to !== undefined) terms.push(sql`created_at < ${d.time(filter.to)}`);
     for (const [key, value] of Object.entries(filter.meta ?? {})) terms.push(d.metaHas(key, value));

@@ -29,7 +29,7 @@ const dayMs = 24 * hourMs;
 const mergeAfter = 2 * minuteMs;
 /** Milliseconds after which minutes become hours, and after which hours are deleted. */
 const foldAfter = 2 * hourMs;
-const keepFor = 30 * 24 * hourMs;
+export const keepFor = 30 * 24 * hourMs;
 
 /** Rows that one transaction folds. */
 const foldBatch = 500;

@@ -2,6 +2,7 @@
 import type { LimitScope } from "../../base/options/limits.ts";
 import type { CauseStore } from "../../features/causes/contract.ts";
 import type { DrainStore } from "../../features/drain/contract.ts";
+import type { FailureStore } from "../../features/failures/contract.ts";
 import type { HookStore } from "../../features/hooks/contract.ts";
 import type { HealthStore } from "../../features/inspect/contract.ts";
 import type { LimitStore } from "../../features/limits/contract.ts";
@@ -36,6 +37,7 @@ type StoreMethods = TaskStore &
     | "transfer"
     | "look"
     | "stats"
+    | "failures"
     | "health"
     | "causes"
     | "hooks"
@@ -57,6 +59,7 @@ export function methodsOver(
     transfer,
     look,
     stats,
+    failures,
     health,
     causes,
     hooks,
@@ -86,6 +89,7 @@ export function methodsOver(
     transfer: transferMethods(runner, transfer),
     look: lookMethods(runner, look, batches),
     stats: statsMethods(runner, stats),
+    failures: failureMethods(runner, failures),
     health: healthMethods(runner, health),
     causes: causeMethods(runner, causes),
     hooks: hookMethods(runner, hooks),
@@ -335,6 +339,18 @@ function statsMethods({ run }: Runner, ops: Operations["stats"]): StatsStore {
     hours: (time) => run(() => ops.hours(time)),
     counts: (from) => run(() => ops.counts(from)),
     totals: () => run(() => ops.totals()),
+  };
+}
+
+/** As for statistics: of `add` and `fold`, nobody is notified. */
+function failureMethods({ run }: Runner, ops: Operations["failures"]): FailureStore {
+  return {
+    add: (counted) => run(() => ops.add(counted)),
+    fold: () => run(() => ops.fold()),
+    counted: (from, func, most) => run(() => ops.counted(from, func, most)),
+    open: (func, most) => run(() => ops.open(func, most)),
+    openOf: (ids) => run(() => ops.openOf(ids)),
+    known: (ids) => run(() => ops.known(ids)),
   };
 }
 

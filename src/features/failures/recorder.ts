@@ -1,0 +1,114 @@
+/** Counts the failures of one worker in memory, by kind and minute, and adds them to the table every 10 s and at its stop. */
+import { type FailureKind, failureKindOf, otherFailures } from "../../base/values/failure-kind.ts";
+import { OutcomeUnknownError } from "../../errors.ts";
+import type { AttemptRecord } from "../../store.ts";
+import type { MeteredTask, MeterHost, MeterPart } from "../../worker/meter.ts";
+import { PeriodicJob } from "../../worker/periodic-job.ts";
+import { type CountedFailures, type FailureStore, mostKinds } from "./contract.ts";
+
+/** Milliseconds between two writes. */
+export const writeEvery = 10_000;
+const minuteMs = 60_000;
+
+/** What error reports name. */
+const where = "counting failures";
+
+/** Kinds by minute. Of each minute there are at most `mostKinds`, and one more for each function. */
+class Tallies {
+  readonly #byKey = new Map<string, CountedFailures>();
+  readonly #kinds = new Map<number, number>();
+
+  get all(): CountedFailures[] {
+    return [...this.#byKey.values()];
+  }
+
+  add(counted: CountedFailures): void {
+    const known = this.#byKey.get(keyOf(counted));
+    if (known) addTo(known, counted);
+    else this.#addNew(counted);
+  }
+
+  #addNew(counted: CountedFailures): void {
+    const { minute, func, id } = counted;
+    const others = otherFailures(func);
+    const kinds = this.#kinds.get(minute) ?? 0;
+    if (kinds >= mostKinds && id !== others.id) {
+      this.add({ ...counted, ...others });
+      return;
+    }
+    this.#byKey.set(keyOf(counted), { ...counted });
+    this.#kinds.set(minute, kinds + 1);
+  }
+}
+
+const keyOf = ({ id, minute }: CountedFailures): string => `${minute} ${id}`;
+
+function addTo(known: CountedFailures, { count, firstAt, lastAt, sample }: CountedFailures): void {
+  known.count += count;
+  known.firstAt = Math.min(known.firstAt, firstAt);
+  known.lastAt = Math.max(known.lastAt, lastAt);
+  known.sample = Math.max(known.sample, sample);
+}
+
+export class FailureRecorder implements MeterPart {
+  readonly #store: Pick<FailureStore, "add">;
+  readonly #now: () => number;
+  readonly #report: MeterHost["report"];
+  readonly #job: PeriodicJob;
+  #fresh = new Tallies();
+  #hasBegun = false;
+  /** A database that refuses the counts, for the lack of a right or of the table, is reported once. */
+  #isFailing = false;
+
+  constructor(store: Pick<FailureStore, "add">, { report }: Pick<MeterHost, "report">, now: () => number) {
+    this.#store = store;
+    this.#now = now;
+    this.#report = report;
+    this.#job = new PeriodicJob({ name: where, run: () => this.#run() }, (error) => this.#reportOnce(error));
+  }
+
+  failed({ id: sample, func }: MeteredTask, attempt: AttemptRecord): void {
+    const kind: FailureKind | undefined = failureKindOf(func, attempt);
+    if (!kind) return;
+    const now = this.#now();
+    const minute = Math.floor(now / minuteMs) * minuteMs;
+    this.#fresh.add({ ...kind, minute, count: 1, firstAt: now, lastAt: now, sample });
+    // Without failures there is no timer.
+    if (this.#hasBegun) return;
+    this.#hasBegun = true;
+    this.#job.start();
+  }
+
+  async close(): Promise<void> {
+    await this.#job.stop();
+    try {
+      await this.#write();
+    } catch (error) {
+      this.#reportOnce(error);
+    }
+  }
+
+  #reportOnce(error: unknown): void {
+    if (!this.#isFailing) this.#report(error, where);
+    this.#isFailing = true;
+  }
+
+  async #run(): Promise<number> {
+    await this.#write();
+    this.#isFailing = false;
+    return writeEvery;
+  }
+
+  async #write(): Promise<void> {
+    const taken = this.#fresh.all;
+    if (taken.length === 0) return;
+    this.#fresh = new Tallies();
+    try {
+      await this.#store.add(taken);
+    } catch (error) {
+      // They count in the next write. An answer that was lost is no failure: they may be counted already.
+      if (!(error instanceof OutcomeUnknownError)) for (const counted of taken) this.#fresh.add(counted);
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,31 @@
+/** What `queue.listFailures()` takes and tells. A feature finds it out. */
+import type { Duration } from "../base/options/durations.ts";
+
+/** Options of `queue.listFailures`. */
+export interface FailureOptions {
+  /** How far back `count` goes: a duration, or a `Date`. @default "24h" */
+  since?: Duration | Date;
+  /** Only the failures of this function. */
+  func?: string;
+  /** The most kinds, from 1 to 1,000. @default 50 */
+  limit?: number;
+}
+
+/** Attempts of one function that ended with the same error, but for what differs each time. */
+export interface Failure {
+  /** The kind: for the filter `failure` of `listTasks`, `retryTasks` and all others. */
+  id: string;
+  func: string;
+  errorName: string;
+  /** The error's message without numbers, UUIDs, hexadecimal, quoted values, paths of URLs, mail addresses and dates. */
+  message: string;
+  /** How many attempts ended so since `since`. */
+  count: number;
+  /** How many tasks are failed with it now. */
+  open: number;
+  /** When the first and the last attempt ended so, of those that are still counted: 30 days. */
+  firstAt: Date;
+  lastAt: Date;
+  /** A task of which an attempt ended so; `null`: those that are known were deleted. */
+  sample: number | null;
+}

@@ -1,0 +1,260 @@
+/** The operations on kinds of failures, each written once for all databases. `FailureStore` in its contract says what they promise. */
+import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { otherFailures } from "../../base/values/failure-kind.ts";
+import { groupBy } from "../../base/values/group-by.ts";
+import {
+  type CountedFailures,
+  type FailureCount,
+  type KnownFailure,
+  mostKinds,
+  type OpenFailures,
+} from "../../features/failures/contract.ts";
+import { columnsOf, listed, positionsIn } from "./columns.ts";
+import type { Dialect, Params, Row } from "./dialect.ts";
+import { count, type Program, rows, rowsOnce, transaction } from "./program.ts";
+import { clockOf, itemColumns, itemOf, type Statement } from "./statements.ts";
+import { keepFor } from "./stats.ts";
+import type { Texts } from "./texts.ts";
+
+const columns = columnsOf("dbq_failures");
+const at = positionsIn(columns);
+
+/** How many minutes a row is about. */
+const [minute, hour] = [1, 60];
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+
+/** Milliseconds after which minutes become hours. By then each worker has written its last of that minute. */
+const foldAfter = 2 * hourMs;
+/** Rows that one transaction folds: more than an hour has. */
+const foldBatch = 60 * (mostKinds + 1);
+
+type Failures = CountedFailures;
+
+function writeStatements(d: Dialect) {
+  const names = ["failure", "func", "errorName", "message", "minute", "span", "firstAt", "lastAt", "sample"];
+  const times = new Set(["minute", "firstAt", "lastAt"]);
+  const values = names.map((name) => (times.has(name) ? d.time(itemOf(name)) : itemOf(name)));
+  const minuteIs = (time: unknown) => sql`minute = ${d.time(d.integer(time))}`;
+  const [first, last] = [sql.raw("first_at"), sql.raw("last_at")];
+  const earlier = (time: SQL) => sql`case when ${time} < ${first} then ${time} else ${first} end`;
+  const later = (time: SQL) => sql`case when ${time} > ${last} then ${time} else ${last} end`;
+  return {
+    ids: (p) => sql`
+      select id from dbq_failures where span = ${d.integer(p.span)} and ${minuteIs(p.minute)}`,
+
+    /** With a count of 0, unless another worker has added the row meanwhile. */
+    insert: (p) => sql`
+      insert into dbq_failures (id, func, error_name, message, minute, span, first_at, last_at, sample)
+      select ${sql.join(values, sql`, `)} from ${d.objects(p.rows, itemColumns(names))} where 1 = 1
+      ${d.keepExisting("func")}`,
+
+    addTo: (p) => sql`
+      update dbq_failures set count = count + ${d.integer(p.count)}, first_at = ${earlier(d.time(d.integer(p.firstAt)))},
+        last_at = ${later(d.time(d.integer(p.lastAt)))}, sample = ${d.integer(p.sample)}
+      where id = ${p.failure} and span = ${d.integer(p.span)} and ${minuteIs(p.minute)}`,
+
+    /** Not those that another worker has added meanwhile. */
+    delete: (p) => sql`
+      delete from dbq_failures where span = 1 and ${minuteIs(p.minute)}
+        and id in (select ${d.nameOf(itemOf("failure"))} from ${d.objects(p.rows, itemColumns(["failure"]))})`,
+
+    /** One transaction folds at a time: it has this row until its commit. */
+    addTurn: () => sql`
+      insert into dbq_settings (name, value) values ('failures_fold', '0') ${d.keepExisting("value")}`,
+
+    takeTurn: (p) => sql`
+      update dbq_settings set value = ${p.now} where name = 'failures_fold'`,
+  } satisfies Record<string, Statement>;
+}
+
+function readStatements(d: Dialect) {
+  const all = listed(d, "dbq_failures", columns);
+  const before = (time: unknown) => sql`minute < ${d.time(d.integer(time))}`;
+  const asked = itemColumns(["failure"]);
+  const kind = d.onlyName(itemOf("failure"));
+  return {
+    clock: clockOf(d),
+
+    oldest: (p) => sql`
+      select ${d.millis(sql.raw("minute"))} from dbq_failures where span = 1 and ${before(p.before)}
+      order by span, minute ${d.atMost(p.limit)}`,
+
+    minutes: (p) => sql`
+      select ${all} from dbq_failures
+      where span = 1 and minute >= ${d.time(d.integer(p.from))} and ${before(p.before)}
+      order by minute, id ${d.atMost(p.limit)} ${d.locked}`,
+
+    deleteOld: (p) => sql`
+      delete from dbq_failures where span = ${d.integer(p.span)} and ${before(p.before)}`,
+
+    /** By the index alone, as `open`. */
+    openOf: (p) => sql`
+      select failure, count(*), max(id) from ${d.objects(p.asked, asked)} ${d.joinEach} dbq_tasks
+      where failure is not null and failure = ${kind} group by failure`,
+
+    /** All rows of each of these kinds, and its newest one for what the kind is. */
+    known: (p) => sql`
+      select id, func, error_name, message, ${d.millis(sql.raw("began"))}, ${d.millis(sql.raw("ended"))}, task from (
+        select id as kind, min(first_at) as began, max(last_at) as ended, max(sample) as task, max(minute) as newest
+        from ${d.objects(p.asked, asked)} ${d.joinEach} dbq_failures where id = ${kind} group by id) as kinds
+      ${d.joinEach} dbq_failures where id = kind and minute = newest`,
+  } satisfies Record<string, Statement>;
+}
+
+const statementsOf = (d: Dialect) => ({ ...writeStatements(d), ...readStatements(d) });
+
+/** A list of kinds as a parameter. */
+const asList = (ids: readonly string[]): string => JSON.stringify(ids.map((failure) => ({ failure })));
+
+export class FailureOperations {
+  readonly #d: Dialect;
+  readonly #s: ReturnType<typeof statementsOf>;
+
+  constructor({ dialect }: Texts) {
+    this.#d = dialect;
+    this.#s = statementsOf(dialect);
+  }
+
+  // ---- what workers write --------------------------------------------------------------------
+
+  *add(counted: readonly Failures[]): Program<void> {
+    yield* transaction(() => this.#add(counted, minute), false);
+  }
+
+  *#add(counted: readonly Failures[], span: number): Program<void> {
+    // Always in one order: of two transactions that add to the same rows, neither waits for the other in a circle.
+    for (const [begin, some] of [...groupBy(counted, (one) => one.minute)].sort(([a], [b]) => a - b)) {
+      const known = new Set((yield* rows(this.#s.ids, { span, minute: begin })).map(([id]) => String(id)));
+      const kinds = bounded(some, known).sort((a, b) => Number(a.id > b.id) - Number(a.id < b.id));
+      const made = kinds.map(({ id, ...kind }) => ({ failure: id, span, ...kind }));
+      const fresh = made.filter(({ failure }) => !known.has(failure));
+      if (fresh.length > 0) yield* count(this.#s.insert, { rows: JSON.stringify(fresh) });
+      for (const kind of made) yield* this.#addTo(kind);
+    }
+  }
+
+  /** Another worker may fold a row between the look and this: then there is a new one. */
+  *#addTo(kind: Params): Program<void> {
+    if ((yield* count(this.#s.addTo, kind)) > 0) return;
+    yield* count(this.#s.insert, { rows: JSON.stringify([kind]) });
+    yield* count(this.#s.addTo, kind);
+  }
+
+  // ---- what all workers fold -----------------------------------------------------------------
+
+  *fold(): Program<boolean> {
+    const now = Number((yield* rows(this.#s.clock))[0]?.[0]);
+    const bound = hourOf(now - foldAfter);
+    if ((yield* rows(this.#s.oldest, { before: bound, limit: 1 })).length === 0) return false;
+    return yield* transaction(() => this.#fold(now, bound), false);
+  }
+
+  /** The oldest hour of minutes becomes one row for each kind. */
+  *#fold(now: number, bound: number): Program<boolean> {
+    yield* count(this.#s.addTurn, {});
+    yield* count(this.#s.takeTurn, { now: String(now) });
+    const [oldest] = yield* rows(this.#s.oldest, { before: bound, limit: 1 });
+    if (oldest) yield* this.#foldHour(hourOf(Number(oldest[0])));
+    for (const span of [minute, hour]) yield* count(this.#s.deleteOld, { span, before: now - keepFor });
+    return oldest !== undefined;
+  }
+
+  *#foldHour(begin: number): Program<void> {
+    const found = yield* rows(this.#s.minutes, { from: begin, before: begin + hourMs, limit: foldBatch });
+    const minutes = found.map(toFailures);
+    // Those that ended with a kind most often have a row of their own.
+    const sums = [...groupBy(minutes, ({ id }) => id).values()]
+      .map((own) => ({ ...summed(own), minute: begin }))
+      .sort((a, b) => b.count - a.count);
+    yield* this.#add(sums, hour);
+    for (const [time, own] of groupBy(minutes, (one) => one.minute))
+      yield* count(this.#s.delete, { minute: time, rows: asList(own.map(({ id }) => id)) });
+  }
+
+  // ---- what is read --------------------------------------------------------------------------
+
+  *counted(from: number, func: string | undefined, most: number): Program<FailureCount[]> {
+    const d = this.#d;
+    const named = func === undefined ? sql`` : sql`and ${d.same("func", func)}`;
+    const part = (span: number, begin: number) => sql`
+      select id, count from dbq_failures
+      where span = ${sql.raw(String(span))} and minute >= ${d.time(d.integer(begin))} ${named}`;
+    const found = yield* rowsOnce(sql`
+      select id, sum(count) as attempts from (
+        ${part(minute, Math.floor(from / minuteMs) * minuteMs)} union all ${part(hour, hourOf(from))}) as parts
+      group by id order by attempts desc, id limit ${most}`);
+    return found.map(([id, attempts]) => ({ id: String(id), count: Number(attempts) }));
+  }
+
+  /** By the index alone: to look at the status of each of 300,000 failed tasks would take 370 ms on SQLite, not 20. */
+  *open(func: string | undefined, most: number): Program<OpenFailures[]> {
+    const d = this.#d;
+    const named =
+      func === undefined ? sql`` : sql`${d.joinEach} dbq_tasks where id = task and ${d.same("func", func)}`;
+    const found = yield* rowsOnce(sql`
+      select kind, tasks, task from (
+        select failure as kind, count(*) as tasks, max(id) as task from dbq_tasks
+        where failure is not null group by failure) as kinds ${named}
+      order by tasks desc, kind limit ${most}`);
+    return found.map(toOpen);
+  }
+
+  *openOf(ids: readonly string[]): Program<OpenFailures[]> {
+    return (yield* rows(this.#s.openOf, { asked: asList(ids) })).map(toOpen);
+  }
+
+  *known(ids: readonly string[]): Program<KnownFailure[]> {
+    const found = yield* rows(this.#s.known, { asked: asList(ids) });
+    return found.map(([id, func, errorName, message, firstAt, lastAt, sample]) => ({
+      ...{ id: String(id), func: String(func), errorName: String(errorName), message: String(message) },
+      ...{
+        firstAt: Number(firstAt),
+        lastAt: Number(lastAt),
+        sample: sample === null ? null : Number(sample),
+      },
+    }));
+  }
+}
+
+const hourOf = (time: number): number => Math.floor(time / hourMs) * hourMs;
+
+/** Of more kinds than there may be, the first ones, and the others of their functions. @param known the ids that have a row */
+function bounded(counted: readonly Failures[], known: ReadonlySet<string>): Failures[] {
+  let room = mostKinds - known.size;
+  const kinds = counted.map((one) => {
+    const isKept = known.has(one.id) || room > 0;
+    if (isKept && !known.has(one.id)) room -= 1;
+    return isKept ? one : { ...one, ...otherFailures(one.func) };
+  });
+  return [...groupBy(kinds, ({ id }) => id).values()].map(summed);
+}
+
+/** Of one kind and one time. */
+function summed(own: readonly Failures[]): Failures {
+  return {
+    ...(own[0] as Failures),
+    count: own.reduce((sum, one) => sum + one.count, 0),
+    firstAt: Math.min(...own.map(({ firstAt }) => firstAt)),
+    lastAt: Math.max(...own.map(({ lastAt }) => lastAt)),
+    sample: Math.max(...own.map(({ sample }) => sample)),
+  };
+}
+
+function toFailures(row: Row): Failures {
+  return {
+    id: String(row[at.id]),
+    func: String(row[at.func]),
+    errorName: String(row[at.error_name]),
+    message: String(row[at.message]),
+    minute: Number(row[at.minute]),
+    count: Number(row[at.count]),
+    firstAt: Number(row[at.first_at]),
+    lastAt: Number(row[at.last_at]),
+    sample: Number(row[at.sample]),
+  };
+}
+
+const toOpen = ([id, tasks, task]: Row): OpenFailures => ({
+  ...{ id: String(id), count: Number(tasks), sample: Number(task) },
+});
