@@ -39,6 +39,7 @@ export const sections: readonly Section[] = [
       "docs/dashboard.md",
       "docs/cli.md",
       "docs/observability.md",
+      "docs/failures.md",
       "docs/schema-and-raw-sql.md",
       "docs/moving.md",
       "docs/drain.md",

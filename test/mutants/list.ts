@@ -9,6 +9,7 @@ import { databaseFaults } from "./database.ts";
 import { dialectFaults } from "./dialects.ts";
 import { drainFaults } from "./drains.ts";
 import { executingFaults } from "./executing.ts";
+import { failureFaults } from "./failures.ts";
 import { hookFaults } from "./hooks.ts";
 import { limitFaults } from "./limits.ts";
 import { moveFaults } from "./moves.ts";
@@ -50,6 +51,7 @@ export const mutants: readonly Mutant[] = [
   ...limitFaults,
   ...dashboardFaults,
   ...statsFaults,
+  ...failureFaults,
   ...causeFaults,
   ...hookFaults,
   ...workflowFaults,

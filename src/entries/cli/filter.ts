@@ -22,6 +22,7 @@ export interface FilterOptions {
   group?: string;
   requestId?: string;
   uniqueKey?: string;
+  failure?: string;
   schedule?: string;
   meta?: CountFilter["meta"];
   since?: Date;
@@ -36,20 +37,36 @@ export function addFilter(command: Command): Command {
     .option("--group <key>", "only tasks of this group", label)
     .option("--request-id <id>", "only tasks with this request id", label)
     .option("--unique-key <key>", "only tasks that were enqueued with this unique key", label)
+    .option("--failure <id>", "only failed tasks of this kind of failure; dbq failures lists them", label)
     .option("--schedule <name>", "only tasks that this schedule made", label)
     .option("--meta <key=value>", "only tasks whose meta has this value; may be repeated", metaPair)
-    .option("--since <time>", "only tasks enqueued since then: a time, or how long ago, such as 2h", moment)
-    .option("--before <time>", "only tasks enqueued before then, in the same form", moment);
+    .option(
+      "--since <time>",
+      "only tasks enqueued since then: a time, or how long ago, such as 2h",
+      timeOrAgo,
+    )
+    .option("--before <time>", "only tasks enqueued before then, in the same form", timeOrAgo);
 }
 
 export function filterOf(options: FilterOptions): CountFilter {
-  const { status, func, queue: queueName, group, requestId, uniqueKey, meta, since, before } = options;
-  const key = { group, requestId, uniqueKey, scheduleName: options.schedule };
+  const {
+    status,
+    func,
+    queue: queueName,
+    group,
+    requestId,
+    uniqueKey,
+    failure,
+    meta,
+    since,
+    before,
+  } = options;
+  const key = { group, requestId, uniqueKey, failure, scheduleName: options.schedule };
   return given({ status, func, queueName, ...key, meta, from: since, to: before }) as CountFilter;
 }
 
 /** A time, or how long ago it was. A number alone could be either. @throws InvalidArgumentError */
-function moment(text: string): Date {
+export function timeOrAgo(text: string): Date {
   if (/^\d{4}-/.test(text)) return timeOf(text);
   if (/[a-z]\s*$/i.test(text)) return new Date(Date.now() - duration(text));
   throw new InvalidArgumentError(

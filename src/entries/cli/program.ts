@@ -9,6 +9,7 @@ import { addDoctor } from "./commands/doctor.ts";
 import { addDrain } from "./commands/drain.ts";
 import { addEnqueue } from "./commands/enqueue.ts";
 import { addEvent } from "./commands/event.ts";
+import { addFailures } from "./commands/failures.ts";
 import { addLimit, addLimits, addPause, addResume } from "./commands/limits.ts";
 import { addList } from "./commands/list.ts";
 import { addManager } from "./commands/manage.ts";
@@ -76,7 +77,15 @@ export function buildProgram(asJson: boolean): Command {
   ])
     add(program);
   for (const add of [addLimits, addLimit, addPause, addResume]) add(program);
-  for (const add of [addScheduleCommands, addSchedules, addMigrate, addMove, addCauses, addDoctor])
+  for (const add of [
+    addScheduleCommands,
+    addSchedules,
+    addMigrate,
+    addMove,
+    addCauses,
+    addFailures,
+    addDoctor,
+  ])
     add(program);
   for (const command of allOf(program)) {
     // Refused below, with an error that names the argument.

@@ -15,6 +15,7 @@ describe("a normalised message", () => {
     ["task 6f9619ff-8b86-d011-b42d-00cf4fc964ff is gone", "task <uuid> is gone"],
     ["commit deadbeef01 at 0x1F of 12345678", "commit <n> at <n> of <n>"],
     ["a decade of beads", "a decade of beads"],
+    ["a total of 10000000.25", "a total of <n>"],
     ['unique constraint "orders_pkey"', 'unique constraint "…"'],
     [
       "Cannot read properties of undefined (reading 'foo')",

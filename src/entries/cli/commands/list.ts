@@ -20,6 +20,7 @@ Examples:
   $ dbq list --status failed,cancelled --func resize --since 2h
   $ dbq list --meta tenant=acme --limit 10 --after 4711
   $ dbq list --waiting-for approved:4711
+  $ dbq list --failure 3f1c09a7b2de
   $ dbq list --status failed --json | jq '.[].id'`;
 
 export function addList(program: Command): void {

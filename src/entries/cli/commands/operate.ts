@@ -18,7 +18,8 @@ Examples:
   $ dbq retry 4711 --from-step book
   $ dbq retry 4711 --undo
   $ dbq retry --status failed --func charge --since 2h
-  $ dbq retry --status failed --meta tenant=acme --limit 1000 --yes`;
+  $ dbq retry --status failed --meta tenant=acme --limit 1000 --yes
+  $ dbq retry --failure 3f1c09a7b2de       all tasks of one kind of failure`;
 
 export function addRetry(program: Command): void {
   withBulk(program.command("retry").argument("[id...]", "task ids"), "retry")
@@ -39,10 +40,10 @@ export function addRetry(program: Command): void {
         );
       const retry = (queue: Queue, id: number) => queue.retryTask(id, given({ fromStep, undo }));
       if (!isMany) await operate(ids, options, retry, ({ status, undoing }) => outcomeText(status, undoing));
-      else if (options.status) await actOnMatching(options, retrying);
+      else if (options.status || options.failure !== undefined) await actOnMatching(options, retrying);
       else
         throw new UsageError(
-          "name the --status of the tasks to retry, such as failed: completed ones would run again, too",
+          "name the --status of the tasks to retry, such as failed, or their --failure: completed ones would run again, too",
         );
     });
 }
@@ -107,7 +108,8 @@ const outcomeText = (status: TaskStatus, undoing: boolean): string =>
 const deleteExamples = `
 Examples:
   $ dbq delete --status completed --before 30d
-  $ dbq delete --func resize --status failed,cancelled --yes`;
+  $ dbq delete --func resize --status failed,cancelled --yes
+  $ dbq delete --failure 3f1c09a7b2de`;
 
 export function addDelete(program: Command): void {
   withBulk(program.command("delete"), "delete")

@@ -56,6 +56,9 @@ function print(run: Run, waits: TaskWaits, attempts: readonly Attempt[], logs: r
   const width = Math.max(...facts.map(([name]) => columnsOf(name))) + 2;
   for (const [name, value] of facts) line({ text: `  ${name}`.padEnd(width), color: "dim" }, value);
   if (task.error) printError(task, task.error, width);
+  const { failure } = attempts.at(-1) ?? {};
+  if (task.status === "failed" && failure)
+    fact("  kind", width, `${failure} (dbq list --failure ${failure})`);
   printRun(run);
   printAttempts(attempts, task.error);
   printLogs(logs, attempts);
