@@ -35,8 +35,8 @@ export const failureFaults: readonly Mutant[] = [
     name: "an-end-that-was-held-up-has-no-kind",
     why: "Workflows that failed after an undo are no open failure, and no retry of their kind takes them.",
     in: "taskKind",
-    find: "if (ending.attempt) return attemptKind(ending, funcOf);",
-    replace: "return attemptKind(ending, funcOf);",
+    find: "failureKindOfTask(funcOf(ending), errorOf(ending.error)).id",
+    replace: "null",
     caughtBy: onFile("an end without an attempt has the kind of its error"),
   },
   {
@@ -74,8 +74,8 @@ export const failureFaults: readonly Mutant[] = [
     name: "a-long-value-is-a-kind-of-its-own",
     why: "Failures that quote a value of many characters are each a kind of their own.",
     in: "withoutQuoted",
-    find: "if (!isCut) continue;",
-    replace: "continue;",
+    find: "!isCut",
+    replace: "isCut",
     caughtBy: {
       file: "test/base/values/failure-kind.test.ts",
       test: "a normalised message > is the same however long a quoted value is",
