@@ -2,7 +2,7 @@
  * Takes pictures of the dashboard in chromium.
  *
  * `npm run screenshots` makes the pictures of docs/dashboard.md anew. `npm run screenshots -- FOLDER [scene]` takes every page:
- * scenes are empty, ordinary, workflows, hostile and toomuch; each in both themes, wide and narrow.
+ * scenes are empty, ordinary, workflows, failures, hostile and toomuch; each in both themes, wide and narrow.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -12,6 +12,7 @@ import { join } from "node:path";
 import type { Browser, BrowserContextOptions } from "playwright-core";
 import { dashboard, toNodeHandler } from "../src/features/dashboard/index.ts";
 import { openQueue, type Queue } from "../src/index.ts";
+import { failed } from "../test/features/dashboard/failure-scene.ts";
 import { hostile, ordinary, tooMuch } from "../test/features/dashboard/scenes.ts";
 import { flows } from "../test/features/dashboard/workflow-scene.ts";
 import { startChromium } from "../test/support/chromium.ts";
@@ -39,6 +40,15 @@ const scenes: Record<string, (queue: Queue, file: string) => Promise<Record<stri
       event: "/workflows?event=approved:a-9",
     };
   },
+  failures: async (_, file) => {
+    const { ids, task } = failed(file);
+    return {
+      kind: `/failures/${ids[0]}`,
+      long: `/failures/${ids[4]}`,
+      gone: `/failures/${ids[5]}`,
+      task: `/tasks/${task}`,
+    };
+  },
   hostile: async (queue, file) => ({ failed: `/tasks/${await hostile(queue, file)}` }),
   toomuch: async (queue, file) => {
     await tooMuch(queue, file);
@@ -49,6 +59,7 @@ const scenes: Record<string, (queue: Queue, file: string) => Promise<Record<stri
 const pages = {
   overview: "/",
   tasks: "/tasks",
+  failures: "/failures",
   workflows: "/workflows",
   queues: "/queues",
   schedules: "/schedules",

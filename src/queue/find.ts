@@ -52,8 +52,9 @@ export async function findTasks(
   filter: TaskFilter,
   { limit, after, text, budget = Number.POSITIVE_INFINITY, characters = 0 }: FindOptions,
 ): Promise<Found> {
-  if (text === undefined && isKind(filter)) {
-    const tasks = await look.list(filter, limit, after, characters);
+  const kind = ofKind(filter);
+  if (text === undefined && kind) {
+    const tasks = await look.list(kind, limit, after, characters);
     return { tasks, looked: null, next: tasks.length < limit ? null : (tasks.at(-1)?.id ?? null) };
   }
   if (text === undefined && (await look.areFew(filter, most))) {
@@ -76,9 +77,14 @@ export async function findTasks(
   return { tasks, looked, next: null };
 }
 
-/** An index has the failed tasks of a kind in the order of their ids: a page of them is read by itself, however many there are. */
-const isKind = ({ failure, ...others }: TaskFilter): boolean =>
-  failure !== undefined && Object.values(others).every((other) => other === undefined);
+/**
+ * The filter of all failed tasks of a kind, if it is one: an index has them in the order of their ids, so a page of them is read by
+ * itself, however many there are.
+ */
+function ofKind({ failure, status, ...others }: TaskFilter): TaskFilter | undefined {
+  const isAll = Object.values(others).every((other) => other === undefined);
+  return failure !== undefined && isAll && status?.includes("failed") !== false ? { failure } : undefined;
+}
 
 /** How many tasks match, up to `cap`; `complete`: whether there are no more. @throws DatabaseError */
 export async function countTo(
@@ -86,6 +92,8 @@ export async function countTo(
   filter: TaskFilter,
   { cap, budget = Number.POSITIVE_INFINITY }: { cap: number; budget?: number },
 ): Promise<{ count: number; complete: boolean }> {
+  const kind = ofKind(filter);
+  if (kind) return capped(await look.countFew(kind, cap), cap);
   if (await look.areFew(filter, most)) return capped(await look.countFew(filter, most), cap);
   let count = 0;
   for await (const range of ranges(look, undefined, rangeRows, budget)) {

@@ -205,6 +205,7 @@ class Desk {
       params: c.req.param() as Record<string, string>,
       query,
       isWhole: isApi || redact !== undefined,
+      redacts: redact !== undefined,
       visible: redact ? (task) => redact(task.cut ? withoutBeginnings(task) : task) : (task) => task,
     };
   }

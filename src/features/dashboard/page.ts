@@ -21,6 +21,8 @@ export interface PageContext {
   query: URLSearchParams;
   /** Whether a page of one thing loads all of it: for the API, and for `redact`, which is given whole tasks. */
   isWhole: boolean;
+  /** Whether there is a `redact`. */
+  redacts: boolean;
   /** Of `redact`: what may be seen of a task. */
   visible: (task: ListedTask) => ListedTask;
 }

@@ -1,6 +1,7 @@
 /** Shares reads among pages. A page that is loaded reads anew; open pages that are updated share one read. */
 import { performance } from "../../base/runtime/timers.ts";
 import type { Cause } from "../../queue/causes.ts";
+import type { Failure } from "../../queue/failures.ts";
 import type { Health } from "../../queue/health.ts";
 import type { FunctionStats, StatsPoint } from "../../queue/stats.ts";
 import type { FunctionCount } from "../stats/contract.ts";
@@ -10,6 +11,8 @@ import type { Look } from "./look.ts";
 export interface Reads {
   health(): Promise<Health>;
   causes(): Promise<Cause[]>;
+  /** Kinds of failures. `since`: how far back their attempts are counted. */
+  failures(asked: { since: string; limit: number }): Promise<Failure[]>;
   stats(time: { from: Date; to: Date; by: "minute" | "hour" }): Promise<StatsPoint[]>;
   functionStats(time: { from: Date; to: Date }): Promise<FunctionStats[]>;
   /** How many attempts of each function ended since this time, by outcome. */
@@ -41,6 +44,7 @@ export class SharedReads {
     return {
       health: () => this.#read("health", health, () => reader.health()),
       causes: () => this.#read("causes", health, () => reader.listCauses()),
+      failures: (asked) => this.#read(keyOf("failures", asked), statistics, () => reader.listFailures(asked)),
       stats: (time) => this.#read(keyOf("stats", time), statistics, () => reader.stats(time)),
       functionStats: (time) =>
         this.#read(keyOf("functions", time), statistics, () => reader.functionStats(time)),

@@ -8,7 +8,7 @@ const severalOf = (name: string) => `${name}: expected one value, got several`;
 test.each([
   [
     "/api/tasks?statuss=failed",
-    'there is no parameter "statuss" here; there are status, func, queue, group, schedule, requestId, uniqueKey, meta, from, to, q, after, limit',
+    'there is no parameter "statuss" here; there are status, func, queue, group, schedule, requestId, uniqueKey, failure, meta, from, to, q, after, limit',
   ],
   ["/api/overview?range=1h&by=hour", 'there is no parameter "by" here; there is only range'],
   ["/api/functions?sorted=name", 'there is no parameter "sorted" here; there is only sort'],

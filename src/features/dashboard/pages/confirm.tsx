@@ -81,6 +81,7 @@ const names = {
   schedule: "the schedule",
   requestId: "the request id",
   uniqueKey: "the unique key",
+  failure: "the kind of failure",
   meta: "the meta",
   from: "the time from",
   to: "the time before",

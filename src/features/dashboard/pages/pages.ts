@@ -2,6 +2,7 @@
 import { raw } from "hono/html";
 import type { AnyPage } from "../page.ts";
 import { visible } from "../visible.ts";
+import { failure, failures } from "./failures.tsx";
 import { functions } from "./functions.tsx";
 import { overview } from "./overview.tsx";
 import { queues } from "./queues.tsx";
@@ -19,6 +20,6 @@ const shown = (page: AnyPage): AnyPage => ({
 });
 
 export const pages: readonly AnyPage[] = [
-  ...[overview, tasks, task, workflows, run],
+  ...[overview, tasks, task, failures, failure, workflows, run],
   ...[queues, schedules, workers, functions],
 ].map(shown);

@@ -237,7 +237,7 @@ const Stack: FC<{ text: string; id: string }> = ({ text, id }) => {
   );
 };
 
-const Thrown: FC<{ error: TaskError; depth?: number }> = ({ error, depth = 0 }) => (
+export const Thrown: FC<{ error: TaskError; depth?: number }> = ({ error, depth = 0 }) => (
   <>
     <p class="thrown" tabindex={focus(error.message)}>
       <strong>{error.name}</strong>
@@ -258,9 +258,10 @@ const Thrown: FC<{ error: TaskError; depth?: number }> = ({ error, depth = 0 }) 
 );
 
 const About: FC<{ data: TaskData; context: PageContext }> = ({
-  data: { task: shown, isInWorkflow },
+  data: { task: shown, isInWorkflow, attempts },
   context: { base },
 }) => {
+  const failure = shown.status === "failed" ? attempts.at(-1)?.failure : null;
   const found = (name: string, value: string | null) =>
     value === null ? <Nothing /> : <a href={href(base, "/tasks", { [name]: value })}>{value}</a>;
   const workflow = <a href={href(base, `/workflows/${shown.id}`)}>its steps and tasks</a>;
@@ -272,6 +273,9 @@ const About: FC<{ data: TaskData; context: PageContext }> = ({
           ["Queue", found("queue", shown.queueName)],
           ...(shown.groupKey === null ? [] : [["Group", found("group", shown.groupKey)] as const]),
           ...(isInWorkflow ? [["Workflow", workflow] as const] : []),
+          ...(failure
+            ? [["Failed as", <a href={href(base, `/failures/${failure}`)}>{failure}</a>] as const]
+            : []),
           ["Priority", String(shown.priority)],
           ["Enqueued", <Time at={shown.createdAt} />],
           ["Not before", <Time at={shown.waitUntil} />],

@@ -56,6 +56,7 @@ const Filters: FC<{ data: TasksData; context: PageContext }> = ({ data: { query 
     query.schedule ??
     query.requestId ??
     query.uniqueKey ??
+    query.failure ??
     query.meta ??
     query.from ??
     query.to;
@@ -80,6 +81,7 @@ const Filters: FC<{ data: TasksData; context: PageContext }> = ({ data: { query 
           <Field name="schedule" label="Schedule" value={query.schedule} />
           <Field name="requestId" label="Request id" value={query.requestId} />
           <Field name="uniqueKey" label="Unique key" value={query.uniqueKey} />
+          <Field name="failure" label="Kind of failure" value={query.failure} />
           <Field name="meta" label="Meta, such as user=7" value={query.meta} />
           <Field name="from" label="Enqueued from (UTC)" value={query.from} hint="2026-11-23T16:00" />
           <Field name="to" label="before (UTC)" value={query.to} hint="2026-11-23T17:00" />
