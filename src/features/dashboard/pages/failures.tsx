@@ -2,6 +2,7 @@
 import type { FC } from "hono/jsx";
 import type { ListedTask } from "../../../base/values/records.ts";
 import type { Failure } from "../../../queue/failures.ts";
+import type { TaskError } from "../../../task.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
 import { head } from "./parts.tsx";
 import { Thrown } from "./task.tsx";
@@ -64,24 +65,8 @@ export const failures: Page<FailuresData> = {
   load,
   view: (data, context) => (
     <>
-      <div class="heading">
-        <h1>Failures</h1>
-        <nav class="chips" aria-label="Attempts of the last">
-          {Object.keys(ranges).map((range) => (
-            <a
-              href={href(context.base, "/failures", { range })}
-              aria-current={data.range === range ? "true" : undefined}
-            >
-              {range}
-            </a>
-          ))}
-        </nav>
-      </div>
-      <Panel
-        title="Kinds of failures"
-        id="failures"
-        note="the same error of one function, but for numbers and other values"
-      >
+      <h1>Failures</h1>
+      <Panel title="Kinds of failures" id="failures" note={<Ranges now={data.range} base={context.base} />}>
         {data.failures.length === 0 ? (
           <Empty>
             {`No task is failed, and no attempt has failed in the last ${ranges[data.range]}. A failure appears here within 10 s.`}
@@ -89,11 +74,24 @@ export const failures: Page<FailuresData> = {
         ) : (
           <Rows data={data} context={context} />
         )}
-        {data.failures.length === shown ? <p class="hint">{`The first ${shown} are shown.`}</p> : ""}
+        <p class="hint">
+          {data.failures.length === shown ? `The first ${shown} are shown. ` : ""}A kind is the same error of
+          one function, but for numbers and other values that differ each time.
+        </p>
       </Panel>
     </>
   ),
 };
+
+const Ranges: FC<{ now: Range; base: string }> = ({ now, base }) => (
+  <span class="chips">
+    {Object.keys(ranges).map((range) => (
+      <a href={href(base, "/failures", { range })} aria-current={now === range ? "true" : undefined}>
+        {range}
+      </a>
+    ))}
+  </span>
+);
 
 const Rows: FC<{ data: FailuresData; context: PageContext }> = ({ data, context: { base } }) => (
   <Table
@@ -146,26 +144,31 @@ const longestError = 100_000;
 
 export interface FailureData {
   failure: ShownFailure;
-  /** `null`: it was deleted. */
+  /** A task that ended so; `null`: it was deleted. */
   sample: ListedTask | null;
+  /** An error of this kind, of the sample; `null`: it is not known any more, or `redact` hides it. */
+  error: TaskError | null;
 }
 
 async function loadOne(context: PageContext): Promise<FailureData | undefined> {
-  const { look, reads, params, visible, redacts } = context;
+  const { look, reader, reads, params, visible, redacts } = context;
   const found = (await reads.failures(all)).find(({ id }) => id === params.id);
   if (!found) return undefined;
   const failure = await shownOf(found, context);
   const id = failure.sample;
-  const sample =
-    id === null ? undefined : await (redacts ? look.get(id) : look.getBeginning(id, longestError));
-  return { failure, sample: sample ? visible(sample.task) : null };
+  const read = id === null ? undefined : await (redacts ? look.get(id) : look.getBeginning(id, longestError));
+  if (!read) return { failure, sample: null, error: null };
+  const sample = visible(read.task);
+  if (sample.status === "failed" || sample !== read.task) return { failure, sample, error: sample.error };
+  const attempts = await reader.listAttempts(read.task.id);
+  return { failure, sample, error: attempts.findLast((one) => one.failure === failure.id)?.error ?? null };
 }
 
 export const failure: Page<FailureData> = {
   path: "/failures/:id",
   title: ({ failure: { func, errorName } }) => `${errorName} of ${func}`,
   load: loadOne,
-  view: ({ failure: kind, sample }, context) => (
+  view: ({ failure: kind, sample, error }, context) => (
     <>
       <h1>
         {cut(errorOf(kind))}
@@ -173,7 +176,7 @@ export const failure: Page<FailureData> = {
       </h1>
       <OnAll of={kind} context={context} />
       <div class="columns">
-        <Sample of={sample} context={context} />
+        <Sample of={sample} error={error} context={context} />
         <About of={kind} context={context} />
       </div>
     </>
@@ -192,39 +195,31 @@ const OnAll: FC<{ of: ShownFailure; context: PageContext }> = ({
       <a class="button" href={href(base, "/tasks", { failure: id })}>
         {`Show ${open === 1 ? "the failed task" : `all ${tasksText(open)}`}`}
       </a>
-      {acts.length === 0 ? (
-        ""
-      ) : (
-        <form method="post" action={href(base, "/tasks/bulk")} id="of-kind">
+      {acts.map((action) => (
+        <form method="post" action={href(base, "/tasks/bulk")} id={`${action}-all`}>
           <input type="hidden" name="filter.failure" value={id} />
           <input type="hidden" name="scope" value="filter" />
-          {acts.map((action) => (
-            <button
-              type="submit"
-              name="action"
-              value={action}
-              class={action === "retry" ? "plain" : "danger"}
-            >
-              {`${action === "retry" ? "Retry" : "Delete"} all…`}
-            </button>
-          ))}
+          <button type="submit" name="action" value={action} class={action === "retry" ? "plain" : "danger"}>
+            {`${action === "retry" ? "Retry" : "Delete"} all…`}
+          </button>
         </form>
-      )}
+      ))}
     </div>
   );
 };
 
-const Sample: FC<{ of: ListedTask | null; context: PageContext }> = ({ of: sample, context: { base } }) => {
-  if (!sample)
-    return <Panel title="An error of this kind">{<Empty>The tasks of it were deleted.</Empty>}</Panel>;
-  const { id, status, error } = sample;
-  const note = <a href={href(base, `/tasks/${id}`)}>{`of task ${id}`}</a>;
+const Sample: FC<{ of: ListedTask | null; error: TaskError | null; context: PageContext }> = ({
+  of: sample,
+  error,
+  context: { base },
+}) => {
+  const note = sample && <a href={href(base, `/tasks/${sample.id}`)}>{`of task ${sample.id}`}</a>;
   return (
-    <Panel title="An error of this kind" note={note}>
+    <Panel title="An error of this kind" note={note ?? ""}>
       {error ? (
         <Thrown error={error} />
       ) : (
-        <Empty>{`Task ${id} is ${status} now: its timeline has the error.`}</Empty>
+        <Empty>The tasks that are known were deleted, or their errors.</Empty>
       )}
     </Panel>
   );
@@ -239,7 +234,8 @@ const About: FC<{ of: ShownFailure; context: PageContext }> = ({ of, context: { 
         ["Attempts in 30 days", grouped(of.count)],
         ["First seen", <Time at={of.firstAt} />],
         ["Last seen", <Time at={of.lastAt} />],
-        ["On the command line", <code>{`dbq retry --failure ${of.id}`}</code>],
+        ["Kind", <code>{of.id}</code>],
+        ...(of.open === 0 ? [] : [["In a shell", <code>{`dbq retry --failure ${of.id}`}</code>] as const]),
       ]}
     />
   </Panel>

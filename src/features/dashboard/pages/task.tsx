@@ -274,7 +274,12 @@ const About: FC<{ data: TaskData; context: PageContext }> = ({
           ...(shown.groupKey === null ? [] : [["Group", found("group", shown.groupKey)] as const]),
           ...(isInWorkflow ? [["Workflow", workflow] as const] : []),
           ...(failure
-            ? [["Failed as", <a href={href(base, `/failures/${failure}`)}>{failure}</a>] as const]
+            ? [
+                [
+                  "Failure",
+                  <a href={href(base, `/failures/${failure}`)}>all failures of its kind</a>,
+                ] as const,
+              ]
             : []),
           ["Priority", String(shown.priority)],
           ["Enqueued", <Time at={shown.createdAt} />],
