@@ -15,6 +15,7 @@ const pagePaths = [
   "/",
   "/tasks",
   "/tasks/1",
+  "/failures",
   "/workflows",
   "/workflows/1",
   "/queues",

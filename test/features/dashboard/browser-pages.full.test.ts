@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { chromiumHere, startChromium } from "../../support/chromium.ts";
 import { isMissing } from "../../support/server.ts";
 import { openSite, openTab, pagePaths } from "./browser.ts";
+import { failed } from "./failure-scene.ts";
 import { hostile, ordinary, tooMuch } from "./scenes.ts";
 import { flows } from "./workflow-scene.ts";
 
@@ -44,6 +45,10 @@ describe.skipIf(isMissing(chromiumHere()))("pages", () => {
     workflows: async (_, file) => {
       const { order, wide, hostile: evil } = flows(file);
       return [`/workflows/${order}`, `/workflows/${wide}?limit=12`, `/workflows/${evil}`];
+    },
+    failures: async (_, file) => {
+      const { ids, task } = failed(file);
+      return [...ids.map((id) => `/failures/${id}`), `/tasks?failure=${ids[0]}`, `/tasks/${task}`];
     },
     hostile: async (queue, file) => [`/tasks/${await hostile(queue, file)}`],
   } satisfies Record<string, (...given: Parameters<typeof ordinary>) => Promise<string[]>>;
@@ -97,6 +102,7 @@ describe.skipIf(isMissing(chromiumHere()))("pages", () => {
     const headings = [
       "Overview",
       "Tasks",
+      "Failures",
       "Workflows",
       "Queues and limits",
       "Schedules",

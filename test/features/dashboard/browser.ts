@@ -11,6 +11,7 @@ import { temporaryFolder } from "../../support/queue.ts";
 export const pagePaths = [
   "/",
   "/tasks",
+  "/failures",
   "/workflows",
   "/queues",
   "/schedules",

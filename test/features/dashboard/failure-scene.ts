@@ -41,7 +41,7 @@ const kinds = [
   {
     func: "resize-image",
     name: "RangeError",
-    message: `${"a very long message without an end ".repeat(20)}17`,
+    message: `<script>window.hacked = 1</script>${"no-spaces-".repeat(30)} and no end 17`,
     open: 1,
     count: 1,
     ago: 9,
