@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { task } from "../../../src/index.ts";
+import { moveQueue, task } from "../../../src/index.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import {
   startedWorker,
@@ -62,6 +62,19 @@ test("a kind that no row counts is known by its newest failed task, and has the 
   raw.exec("delete from dbq_failures");
   const at = (await queue.getTask(id as number))?.finishedAt;
   expect(await queue.listFailures()).toEqual([{ ...before, count: 0, firstAt: at, lastAt: at }]);
+});
+
+test("a move takes the kinds of tasks and attempts along, and leaves the counts behind", async () => {
+  const queue = await temporaryQueue();
+  const [id] = await run(queue, failing(1), ["no user 7"]);
+  const [before] = await queue.listFailures();
+  const next = await temporaryQueue();
+  await moveQueue(queue, next);
+  expect(await next.listFailures()).toMatchObject([
+    { id: before?.id, message: "no user <n>", count: 0, open: 1 },
+  ]);
+  const attempts = await next.listAttempts(id as number);
+  expect(attempts.map(({ failure }) => failure)).toEqual([before?.id, before?.id]);
 });
 
 test("the kinds of one minute beyond the bound count together, and their tasks are found by their own kinds", async () => {
