@@ -453,3 +453,29 @@ export const dbqWaits = mysqlTable(
     index("dbq_waits_deadline").on(t.deadline),
   ],
 );
+
+/**
+ * What `queue.watchCauses` has reported: for each name of watchers a row for each cause, and one with an empty key, the lease of the
+ * process that reports. Its `ended_at` is when the lease runs out.
+ */
+export const dbqCauses = mysqlTable(
+  "dbq_causes",
+  {
+    id: bigint("id", whole).autoincrement().primaryKey(),
+    name: name("name", { length: 255 }).notNull(),
+    /** A longer one ends with its SHA-256. */
+    key: name("key", { length: 255 }).notNull().default(""),
+    /** JSON: the cause as it was when it began. */
+    cause: json("cause"),
+    beganAt: time("began_at").notNull().default(now),
+    /** Null: it has not ended. */
+    endedAt: time("ended_at"),
+    /** When the reporter has last seen it. */
+    seenAt: time("seen_at").notNull().default(now),
+    /** Who reports it; null: nobody does now. */
+    reporter: name("reporter", { length: 255 }),
+    /** `began` or `ended`: what the reporter's app has dealt with last; null: nothing. */
+    reported: name("reported", { length: 16 }),
+  },
+  (t) => [uniqueIndex("dbq_causes_name").on(t.name, t.key)],
+);

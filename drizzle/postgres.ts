@@ -463,11 +463,41 @@ const waitsIn = <S extends string | undefined>(table: PgTableFn<S>) =>
 /** One row per event, child or time that a task waits for. */
 export const dbqWaits = waitsIn(pgTable);
 
+const causesIn = <S extends string | undefined>(table: PgTableFn<S>) =>
+  table(
+    "dbq_causes",
+    {
+      id: bigint("id", whole).primaryKey().generatedByDefaultAsIdentity(),
+      name: text("name").notNull(),
+      /** A longer one ends with its SHA-256. */
+      key: text("key").notNull().default(""),
+      /** The cause as it was when it began. */
+      cause: json("cause"),
+      beganAt: timestamp("began_at", time).notNull().default(sql`statement_timestamp()`),
+      /** Null: it has not ended. */
+      endedAt: timestamp("ended_at", time),
+      /** When the reporter has last seen it. */
+      seenAt: timestamp("seen_at", time).notNull().default(sql`statement_timestamp()`),
+      /** Who reports it; null: nobody does now. */
+      reporter: text("reporter"),
+      /** `began` or `ended`: what the reporter's app has dealt with last; null: nothing. */
+      reported: text("reported"),
+    },
+    (t) => [uniqueIndex("dbq_causes_name").on(t.name, t.key)],
+  );
+
+/**
+ * What `queue.watchCauses` has reported: for each name of watchers a row for each cause, and one with an empty key, the lease of the
+ * process that reports. Its `ended_at` is when the lease runs out.
+ */
+export const dbqCauses = causesIn(pgTable);
+
 /**
  * The tables in a schema of their own, as `openQueue(url, { schema })` makes them. Export all that it returns, so that
  * drizzle-kit sees it:
  * `export const { dbqSchema, dbqTasks, dbqAttempts, dbqTaskLogs, dbqWorkers, dbqAgents, dbqSettings, dbqDrains,
- *   dbqSchedules, dbqLimits, dbqAudit, dbqStats, dbqFailures, dbqOwedHooks, dbqSteps, dbqEvents, dbqWaits } = dbqTables("dbq")`.
+ *   dbqSchedules, dbqLimits, dbqAudit, dbqStats, dbqFailures, dbqOwedHooks, dbqSteps, dbqEvents, dbqWaits,
+ *   dbqCauses } = dbqTables("dbq")`.
  */
 export function dbqTables<S extends string>(schema: S) {
   const dbqSchema = pgSchema(schema);
@@ -490,5 +520,6 @@ export function dbqTables<S extends string>(schema: S) {
     dbqSteps: stepsIn(table),
     dbqEvents: eventsIn(table),
     dbqWaits: waitsIn(table),
+    dbqCauses: causesIn(table),
   };
 }

@@ -409,3 +409,29 @@ export const dbqWaits = sqliteTable(
     index("dbq_waits_deadline").on(t.deadline).where(sql`deadline is not null`),
   ],
 );
+
+/**
+ * What `queue.watchCauses` has reported: for each name of watchers a row for each cause, and one with an empty key, the lease of the
+ * process that reports. Its `ended_at` is when the lease runs out.
+ */
+export const dbqCauses = sqliteTable(
+  "dbq_causes",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    name: text("name").notNull(),
+    /** A longer one ends with its SHA-256. */
+    key: text("key").notNull().default(""),
+    /** JSON: the cause as it was when it began. */
+    cause: text("cause"),
+    beganAt: integer("began_at").notNull().default(now),
+    /** Null: it has not ended. */
+    endedAt: integer("ended_at"),
+    /** When the reporter has last seen it. */
+    seenAt: integer("seen_at").notNull().default(now),
+    /** Who reports it; null: nobody does now. */
+    reporter: text("reporter"),
+    /** `began` or `ended`: what the reporter's app has dealt with last; null: nothing. */
+    reported: text("reported"),
+  },
+  (t) => [uniqueIndex("dbq_causes_name").on(t.name, t.key)],
+);

@@ -44,6 +44,7 @@ export const emptied = [
     "dbq_steps",
     "dbq_events",
     "dbq_waits",
+    "dbq_causes",
   ],
 ]
   .map((table) => `delete from ${table}`)

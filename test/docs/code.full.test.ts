@@ -244,7 +244,7 @@ describe.skipIf(isMissing(await mysqlServer()))("on MySQL", () => {
   test("the schema for MySQL makes the tables that dbq would make", async () => {
     const [theirs, own] = [await newDatabase(), await newDatabase()];
     for (const { drop } of [theirs, own]) onTestFinished(drop);
-    const exported = `export { dbqAgents, dbqAttempts, dbqAudit, dbqDrains, dbqEvents, dbqFailures, dbqLimits, dbqOwedHooks, dbqSchedules, dbqSettings, dbqStats, dbqSteps, dbqTaskLogs, dbqTasks, dbqWaits, dbqWorkers } from "dbq-ts/schema/mysql";`;
+    const exported = `export { dbqAgents, dbqAttempts, dbqAudit, dbqCauses, dbqDrains, dbqEvents, dbqFailures, dbqLimits, dbqOwedHooks, dbqSchedules, dbqSettings, dbqStats, dbqSteps, dbqTaskLogs, dbqTasks, dbqWaits, dbqWorkers } from "dbq-ts/schema/mysql";`;
     writeFileSync(join(folder, "schema-mysql.ts"), exported);
     for (const sql of await generated("mysql", "schema-mysql.ts")) await theirs.client.query(sql);
     await (await openQueue(own.url)).close();

@@ -272,6 +272,7 @@ describe.skipIf(isMissing(await postgres.server()))(
         "dbq.dbq_agents",
         "dbq.dbq_attempts",
         "dbq.dbq_audit",
+        "dbq.dbq_causes",
         "dbq.dbq_drains",
         "dbq.dbq_events",
         "dbq.dbq_failures",

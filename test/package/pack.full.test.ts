@@ -236,6 +236,7 @@ test.for(["module", "commonjs"])("the schemas for servers are there for an app o
       "dbq_agents",
       "dbq_attempts",
       "dbq_audit",
+      "dbq_causes",
       "dbq_drains",
       "dbq_events",
       "dbq_failures",

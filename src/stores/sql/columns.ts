@@ -80,6 +80,10 @@ export const kindsOf = {
   dbq_waits: {
     id: "integer", task_id: "integer", name: "text", kind: "text", target: "text", deadline: "time", mode: "text",
   },
+  dbq_causes: {
+    id: "integer", name: "text", key: "text", cause: "json", began_at: "time", ended_at: "time", seen_at: "time",
+    reporter: "text", reported: "text",
+  },
 } as const satisfies Record<string, Kinds>;
 
 export type Table = keyof typeof kindsOf;

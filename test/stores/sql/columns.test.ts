@@ -63,6 +63,7 @@ describe.each(schemas)("the record of columns and the schema of $dialect", ({ di
     dbq_steps: schema.dbqSteps,
     dbq_events: schema.dbqEvents,
     dbq_waits: schema.dbqWaits,
+    dbq_causes: schema.dbqCauses,
   } satisfies Record<Table, object>;
 
   it.each(Object.keys(kindsOf) as Table[])("%s has the same columns of the same types", (table) => {

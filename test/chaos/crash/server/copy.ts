@@ -22,6 +22,7 @@ const tables = [
   ["dbq_steps", "id"],
   ["dbq_events", "id"],
   ["dbq_waits", "id"],
+  ["dbq_causes", "id"],
   ["effects", "seq"],
   ["orders", "seq"],
   ["audit", "seq"],
