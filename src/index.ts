@@ -107,10 +107,12 @@ export type { BulkCancelOptions, BulkOptions, BulkResult, PurgeResult } from "./
 export type {
   Cause,
   CauseAction,
+  CauseChange,
   CauseKind,
   CauseThresholdChanges,
   CauseThresholds,
   ReadCauseThresholds,
+  WatchCausesOptions,
 } from "./queue/causes.ts";
 export type {
   DatabaseOf,

@@ -66,6 +66,22 @@ export interface Cause {
   };
 }
 
+/** What `queue.watchCauses` reports. */
+export interface CauseChange {
+  type: "began" | "ended";
+  /** Of one that has ended: as it was when it began. */
+  cause: Cause;
+}
+
+/** Options of `queue.watchCauses`. */
+export interface WatchCausesOptions {
+  /** All watchers of one name share their reports. 1 to 255 characters. */
+  name: string;
+  /** How often it looks, from 100 ms to 1 h. @default "10s" */
+  every?: Duration;
+  signal?: AbortSignal;
+}
+
 /** When something counts as wrong. They stand in the database, so that all processes see the same causes. */
 export interface CauseThresholds {
   /** How long tasks have waited behind a pause. @default "1m" */
@@ -92,6 +108,8 @@ export interface CauseThresholds {
   frozenShare: number;
   /** How many unfinished tasks a schedule has. @default 3 */
   pilingTasks: number;
+  /** How long `watchCauses` has not seen a cause that has ended. @default "30s" */
+  endedAfter: Duration;
 }
 
 /** Changes of thresholds: `null` brings the default back. */

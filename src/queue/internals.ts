@@ -4,7 +4,13 @@ import { show } from "../base/options/durations.ts";
 import type { ReadQueueOptions } from "../base/options/options.ts";
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { FullStore } from "../features/store.ts";
-import type { Cause, CauseThresholdChanges, ReadCauseThresholds } from "./causes.ts";
+import type {
+  Cause,
+  CauseChange,
+  CauseThresholdChanges,
+  ReadCauseThresholds,
+  WatchCausesOptions,
+} from "./causes.ts";
 import type { Prepared } from "./enqueue.ts";
 import type { Failure, FailureOptions } from "./failures.ts";
 import type { Health } from "./health.ts";
@@ -27,6 +33,7 @@ export interface QueueMethods {
   functionStats(filter?: FunctionStatsFilter): Promise<FunctionStats[]>;
   listFailures(options?: FailureOptions): Promise<Failure[]>;
   listCauses(): Promise<Cause[]>;
+  watchCauses(options: WatchCausesOptions): AsyncGenerator<CauseChange, void, undefined>;
   causeThresholds(): Promise<ReadCauseThresholds>;
   setCauseThresholds(changes: CauseThresholdChanges): Promise<ReadCauseThresholds>;
   /** The metrics as Prometheus reads them. @throws TypeError without the package prom-client; DatabaseError */

@@ -56,7 +56,13 @@ import {
   readBulkOptions,
   warnOfKept,
 } from "./bulk.ts";
-import type { Cause, CauseThresholdChanges, ReadCauseThresholds } from "./causes.ts";
+import type {
+  Cause,
+  CauseChange,
+  CauseThresholdChanges,
+  ReadCauseThresholds,
+  WatchCausesOptions,
+} from "./causes.ts";
 import { Completions } from "./completion.ts";
 import type { DialectOf, TransactionOf } from "./drizzle.ts";
 import { editChecked, isWaiting, readTaskChanges, type TaskChanges } from "./edit.ts";
@@ -550,6 +556,15 @@ export class Queue<Db = unknown> {
    * @throws DatabaseError
    */
   listCauses = async (): Promise<Cause[]> => this.#feature("listCauses")();
+
+  /**
+   * What begins to be wrong, and what has ended: one report for each name, whatever the number of processes that watch; again, if the
+   * one that reports dies before it asks for the next report. `signal`, `break` and `return()` end it at once.
+   * @throws TypeError for a wrong option; while iterating: `signal.reason`, QueueClosedError, DatabaseError (later failures of the
+   * database are reported on `dbq:error`, and the watch goes on)
+   */
+  watchCauses = (options: WatchCausesOptions): AsyncGenerator<CauseChange, void, undefined> =>
+    this.#feature("watchCauses")(options);
 
   /** The thresholds by which `listCauses` judges; durations in milliseconds. @throws DatabaseError */
   causeThresholds = async (): Promise<ReadCauseThresholds> => this.#feature("causeThresholds")();

@@ -1,13 +1,137 @@
 import assert from "node:assert/strict";
+import type { CauseReport, CauseStore } from "../../src/features/causes/contract.ts";
 import { insert, insertOne, minute, newWorker, outcomes, recordOf, running, settle } from "./arrange.ts";
 import type { Group } from "./case.ts";
 import { connections } from "./races.ts";
 
 const many = 1_000;
 
+const reporterOf = (reporter: string, name = "slack") => ({ name, reporter, lease: minute });
+const causesOf = (...keys: string[]) => keys.map((key) => ({ key, cause: `{"key":"${key}"}` }));
+const said = (reports: readonly CauseReport[] | undefined) =>
+  reports?.map(({ type, cause }) => `${type} ${JSON.parse(cause).key}`);
+
+/** What a reporter has to report after a look, all of which its app deals with. */
+async function dealtWith({ reports }: CauseStore, reporter: string, ...keys: string[]) {
+  const found = await reports.record(reporterOf(reporter), causesOf(...keys), 30_000);
+  for (const report of found ?? []) assert.ok(await reports.acknowledge(report, reporter));
+  return said(found);
+}
+
 export const causesGroup: Group = {
   name: "causes",
   cases: [
+    {
+      name: "one reporter has the lease of a name, until it runs out or is released; each name has its own",
+      run: async ({ store, sql, database }) => {
+        const { reports } = store.causes;
+        assert.equal(await reports.take(reporterOf("a")), 0);
+        const left = await reports.take(reporterOf("b"));
+        assert.ok(left > 0 && left <= minute, String(left));
+        assert.equal(await reports.take(reporterOf("b", "pager")), 0);
+        assert.equal(await reports.record(reporterOf("b"), [], 0), undefined);
+        await reports.release("slack", "b");
+        assert.ok((await reports.take(reporterOf("b"))) > 0);
+        await reports.release("slack", "a");
+        assert.equal(await reports.take(reporterOf("b")), 0);
+        await sql(`update dbq_causes set ended_at = ${database.earlier("ended_at", 2 * minute)}`);
+        assert.equal(await reports.take(reporterOf("a")), 0);
+        assert.equal(await reports.record(reporterOf("b"), [], 0), undefined);
+      },
+    },
+    {
+      name: "of reporters that take a lease at once one gets it, whichever connections they have",
+      run: async (ctx) => {
+        const stores = await connections(ctx);
+        const ids = Array.from({ length: 8 }, (_, n) => n);
+        const left = await Promise.all(
+          ids.map((n) => stores[n % stores.length]?.causes.reports.take(reporterOf(`reporter ${n}`))),
+        );
+        assert.equal(left.filter((ms) => ms === 0).length, 1, String(left));
+      },
+    },
+    {
+      name: "a cause is reported when it begins and when it was absent for long enough, and anew when it comes back",
+      run: async ({ store, sql, database }) => {
+        const { causes } = store;
+        await causes.reports.take(reporterOf("a"));
+        assert.deepEqual(await dealtWith(causes, "a", "one", "two"), ["began one", "began two"]);
+        assert.deepEqual(await dealtWith(causes, "a", "one", "two", "three"), ["began three"]);
+        assert.deepEqual(await dealtWith(causes, "a", "one", "three"), []);
+        await sql(
+          `update dbq_causes set seen_at = ${database.earlier("seen_at", minute)}, began_at = ${database.earlier("began_at", minute)}`,
+        );
+        assert.deepEqual(await dealtWith(causes, "a", "one", "three"), ["ended two"]);
+        assert.deepEqual(await dealtWith(causes, "a", "one", "two", "three"), ["began two"]);
+      },
+    },
+    {
+      name: "what the app has not dealt with is reported again, in order, to the reporter that comes next",
+      run: async ({ store, sql, database }) => {
+        const { causes } = store;
+        const { reports } = causes;
+        await reports.take(reporterOf("a"));
+        const [first, second] = (await reports.record(reporterOf("a"), causesOf("one", "two"), 0)) ?? [];
+        assert.ok(first && second);
+        assert.ok(await reports.acknowledge(first, "a"));
+        await sql(
+          `update dbq_causes set ended_at = ${database.earlier("ended_at", 2 * minute)} where cause is null`,
+        );
+        await reports.take(reporterOf("b"));
+        assert.equal(await reports.acknowledge(second, "a"), false);
+        assert.deepEqual(said(await reports.record(reporterOf("b"), [], 0)), [
+          "ended one",
+          "began two",
+          "ended two",
+        ]);
+        // It began and ended, and nobody was told: both are still to be told, before it begins anew.
+        assert.deepEqual(await dealtWith(causes, "b", "two"), ["ended one", "began two", "ended two"]);
+        assert.deepEqual(await dealtWith(causes, "b", "two"), ["began two"]);
+      },
+    },
+    {
+      name: "a reporter that comes late counts an absence from its own first look",
+      run: async ({ store, sql, database }) => {
+        const { causes } = store;
+        await causes.reports.take(reporterOf("a"));
+        await dealtWith(causes, "a", "one");
+        await causes.reports.release("slack", "a");
+        const age = (column: string) => `${column} = ${database.earlier(column, minute)}`;
+        await sql(`update dbq_causes set ${age("seen_at")}, ${age("began_at")}`);
+        await causes.reports.take(reporterOf("b"));
+        assert.deepEqual(await dealtWith(causes, "b"), []);
+        // Its own lease has run out: it has not looked for as long.
+        await sql(
+          `update dbq_causes set ${age("seen_at")}, ${age("began_at")}, ended_at = ${database.earlier("ended_at", 2 * minute)}
+          where cause is null`,
+        );
+        assert.deepEqual(await dealtWith(causes, "b"), []);
+        await sql(`update dbq_causes set ${age("seen_at")}, ${age("began_at")}`);
+        assert.deepEqual(await dealtWith(causes, "b"), ["ended one"]);
+      },
+    },
+    {
+      name: "a cause that ended a day ago is deleted, and so is a name that nobody has reported for in a week",
+      run: async ({ store, sql, database }) => {
+        const { causes } = store;
+        await causes.reports.take(reporterOf("a", "gone"));
+        await causes.reports.take(reporterOf("a"));
+        await dealtWith(causes, "a", "one", "two");
+        await causes.reports.record(reporterOf("a"), causesOf("one"), 0);
+        await dealtWith(causes, "a", "one");
+        const rows = async (name: string) =>
+          (await sql(`select id from dbq_causes where name = '${name}'`)).length;
+        assert.equal(await rows("slack"), 3);
+        const days = (column: string, count: number) =>
+          `${column} = ${database.earlier(column, count * 1_440 * minute)}`;
+        await sql(`update dbq_causes set ${days("ended_at", 2)} where cause is not null`);
+        await dealtWith(causes, "a", "one");
+        assert.equal(await rows("slack"), 2);
+        await sql(`update dbq_causes set ${days("seen_at", 8)}, ${days("ended_at", 8)}`);
+        await causes.reports.take(reporterOf("b"));
+        assert.deepEqual([await rows("gone"), await rows("slack")], [0, 2]);
+      },
+    },
     {
       name: "the running attempts have their function, their queue, their age and their timeout, up to a bound",
       run: async ({ store, sql, database }) => {

@@ -1,7 +1,13 @@
 /** Seeded faults of what is found to be wrong with a queue. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pieces of sources, in which these stand.
 import type { Mutant } from "./mutant.ts";
 
 const of = (test: string) => ({ file: "test/features/causes/causes.test.ts", test });
+
+const watching = (test: string) => ({
+  file: "test/features/causes/watch.test.ts",
+  test: `watching causes on SQLite > ${test}`,
+});
 
 export const causeFaults: readonly Mutant[] = [
   {
@@ -78,5 +84,66 @@ export const causeFaults: readonly Mutant[] = [
     find: "Math.min(Math.max(time || 0, -8.64e15), 8.64e15)",
     replace: "time",
     caughtBy: of("times of 9000000000000000 are not in the way of a look"),
+  },
+  {
+    name: "a-late-word-counts-for-the-report-of-another",
+    why: "A process that stood still for a minute takes the report that another one is dealing with for its own, and it is lost.",
+    in: "causeReportStatements",
+    find: "`update dbq_causes set reported = ${p.reported} where id = ${p.id} and reporter = ${p.reporter}`",
+    replace: "`update dbq_causes set reported = ${p.reported} where id = ${p.id}`",
+    caughtBy: watching(
+      "a watcher that stands still loses the lease, and what it says of its report later counts for nothing",
+    ),
+  },
+  {
+    name: "a-dead-reporter-is-followed-by-none",
+    why: "After the process that reports was killed, nobody hears of anything again.",
+    in: "CauseReportOperations.left",
+    find: "Number(row?.[0] ?? 0) || 0",
+    replace: "row?.[0] === undefined ? 0 : 60_000",
+    caughtBy: watching(
+      "a watcher that stands still loses the lease, and what it says of its report later counts for nothing",
+    ),
+  },
+  {
+    name: "an-absence-begins-before-its-reporter",
+    why: "A deploy that takes a minute ends all causes, which begin again at the next look.",
+    in: "CauseReportOperations.record",
+    find: "Math.max(seenAt, isNew ? now : since)",
+    replace: "seenAt",
+    caughtBy: {
+      file: "test/conformance/sqlite.test.ts",
+      test: "'SQLite, a file' > causes > a reporter that comes late counts an absence from its own first look",
+    },
+  },
+  {
+    name: "a-watch-that-ends-keeps-its-lease",
+    why: "Each deploy of the process that reports makes everybody wait for half a minute.",
+    in: "CauseWatch.stop",
+    find: "!this.#isReporter",
+    replace: "true",
+    caughtBy: watching(
+      "a signal and the queue's close end a watch at once, and leave the lease to the next one",
+    ),
+  },
+  {
+    name: "a-report-counts-when-the-app-gets-it",
+    why: "A report is lost when its process dies before it was sent to anybody.",
+    in: "CauseWatch.stop",
+    find: "this.end();",
+    replace: "this.end(); await this.acknowledge();",
+    caughtBy: watching(
+      "a report that an app throws at, or breaks after, is reported again by the next watcher, and then no more",
+    ),
+  },
+  {
+    name: "an-app-that-hangs-keeps-the-lease",
+    why: "A request to Slack that never ends stops all reports, although other processes could send them.",
+    in: "CauseWatch.#step",
+    find: "this.#hangs()",
+    replace: "false",
+    caughtBy: watching(
+      "a watcher whose app does not come back from a report for five minutes lets another one report it",
+    ),
   },
 ];

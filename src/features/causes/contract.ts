@@ -27,8 +27,54 @@ export interface CrashedAttempt {
   age: number;
 }
 
+/** Who reports the causes for one name of watchers. */
+export interface Reporter {
+  name: string;
+  /** Its id, which no other has. */
+  reporter: string;
+  /** Milliseconds that it may take until its next look. */
+  lease: number;
+}
+
+/** A cause of one look: its key, in at most 255 characters, and the cause itself as JSON. */
+export interface FoundCause {
+  key: string;
+  cause: string;
+}
+
+/** What an app has to hear of a cause, which is JSON. */
+export interface CauseReport {
+  id: number;
+  type: "began" | "ended";
+  cause: string;
+}
+
+/** What was reported of causes: one process at a time reports for a name, by a lease on the database's clock. */
+export interface CauseReportStore {
+  /** Makes it the one that reports, unless another one does. @returns 0: it is; else milliseconds until the lease of the other runs out */
+  take(reporter: Reporter): Promise<number>;
+
+  /**
+   * Keeps what a look has found, and renews the lease. A cause that was not there for `endedAfter` milliseconds, of which this reporter
+   * had the lease, has ended. @returns what the app has not dealt with yet, in order; undefined: another one reports now
+   */
+  record(
+    reporter: Reporter,
+    found: readonly FoundCause[],
+    endedAfter: number,
+  ): Promise<CauseReport[] | undefined>;
+
+  /** The app has dealt with this report. @returns whether this reporter may still say so */
+  acknowledge(report: Pick<CauseReport, "id" | "type">, reporter: string): Promise<boolean>;
+
+  /** Lets another one report at once. */
+  release(name: string, reporter: string): Promise<void>;
+}
+
 /** Queries that take as long beside a million tasks as beside a thousand. */
 export interface CauseStore {
+  readonly reports: CauseReportStore;
+
   /** Attempts that run now, at most so many. */
   running(most: number): Promise<RunningAttempt[]>;
 

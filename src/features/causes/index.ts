@@ -1,4 +1,4 @@
-/** Causes: what is wrong with a queue now, worst first, and what repairs it. */
+/** Causes: what is wrong with a queue now, worst first, and what repairs it; and what begins and ends. */
 import { performance } from "../../base/runtime/timers.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
@@ -6,6 +6,7 @@ import type { Diagnosis } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
 import { causesIn, type Facts } from "./find.ts";
 import { setThresholds, thresholdsOf } from "./thresholds.ts";
+import { CauseWatches } from "./watch.ts";
 
 /** Rows that are looked at: 10,000 in about 20 ms. */
 const most = { ofFunction: 10_000, pending: 40_000, running: 5_000, crashed: 2_000, piled: 10_000 };
@@ -16,8 +17,10 @@ const databaseAge = 10_000;
 export function causes(queue: Queue): Feature {
   const { store } = internalsOf(queue);
   const database = keptFor(databaseAge, () => queue.diagnose());
+  const watches = new CauseWatches(queue, async () => (await thresholdsOf(store.causes)).endedAfter);
   return {
     methods: {
+      watchCauses: (options) => watches.watch(options),
       listCauses: async () => causesIn(await factsOf(queue, database)),
       causeThresholds: () => thresholdsOf(store.causes),
       setCauseThresholds: (changes) => setThresholds(store.causes, changes),

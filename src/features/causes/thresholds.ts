@@ -26,6 +26,7 @@ export const defaults: Readonly<ReadCauseThresholds> = {
   crashingWithin: 10 * minute,
   frozenShare: 0.5,
   pilingTasks: 3,
+  endedAfter: minute / 2,
 };
 
 const share: Reader<number> = (value, name) => {
@@ -51,6 +52,7 @@ const readers: Readers<ReadCauseThresholds> = {
   crashingWithin: duration({ min: 1 }),
   frozenShare: share,
   pilingTasks: integer(1),
+  endedAfter: duration(),
 };
 
 const orNull =

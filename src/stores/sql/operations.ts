@@ -2,6 +2,7 @@
 import { groupFunction } from "../../features/workflows/contract.ts";
 import type { AdmissionPolicy } from "./admission.ts";
 import { AgentOperations } from "./agents.ts";
+import { CauseReportOperations } from "./cause-reports.ts";
 import { CauseOperations } from "./causes.ts";
 import { DrainOperations } from "./drains.ts";
 import { FailureOperations } from "./failures.ts";
@@ -40,6 +41,7 @@ export interface Operations {
   failures: FailureOperations;
   health: HealthOperations;
   causes: CauseOperations;
+  causeReports: CauseReportOperations;
   hooks: OwedHookOperations;
   testing: TestingOperations;
   workflows: WorkflowOperations;
@@ -82,6 +84,7 @@ export function operationsOf(
     failures: new FailureOperations(texts),
     health: new HealthOperations(texts),
     causes: new CauseOperations(texts),
+    causeReports: new CauseReportOperations(texts),
     hooks,
     testing: new TestingOperations(texts),
     workflows,

@@ -1,6 +1,6 @@
 /** The methods of a store that are one operation each, over a runner of operations. */
 import type { LimitScope } from "../../base/options/limits.ts";
-import type { CauseStore } from "../../features/causes/contract.ts";
+import type { CauseReportStore, CauseStore } from "../../features/causes/contract.ts";
 import type { DrainStore } from "../../features/drain/contract.ts";
 import type { FailureStore } from "../../features/failures/contract.ts";
 import type { HookStore } from "../../features/hooks/contract.ts";
@@ -62,6 +62,7 @@ export function methodsOver(
     failures,
     health,
     causes,
+    causeReports,
     hooks,
     testing,
     workflows,
@@ -91,7 +92,7 @@ export function methodsOver(
     stats: statsMethods(runner, stats),
     failures: failureMethods(runner, failures),
     health: healthMethods(runner, health),
-    causes: causeMethods(runner, causes),
+    causes: { ...causeMethods(runner, causes), reports: reportMethods(runner, causeReports) },
     hooks: hookMethods(runner, hooks),
     testing: testingMethods(runner, testing, tasks),
     workflows: workflowMethods(runner, workflows, undo),
@@ -362,7 +363,7 @@ function healthMethods({ run }: Runner, ops: Operations["health"]): HealthStore 
   };
 }
 
-function causeMethods({ run, write }: Runner, ops: Operations["causes"]): CauseStore {
+function causeMethods({ run, write }: Runner, ops: Operations["causes"]): Omit<CauseStore, "reports"> {
   return {
     running: (most) => run(() => ops.running(most)),
     crashes: (within, most) => run(() => ops.crashes(within, most)),
@@ -370,6 +371,22 @@ function causeMethods({ run, write }: Runner, ops: Operations["causes"]): CauseS
     thresholds: () => run(() => ops.thresholds()),
     changeThresholds: (change) => write(() => ops.changeThresholds(change)),
     now: () => run(() => ops.now()),
+  };
+}
+
+function reportMethods({ run, write }: Runner, ops: Operations["causeReports"]): CauseReportStore {
+  return {
+    take: async (reporter) => {
+      // A process that stands by writes nothing.
+      const left = await run(() => ops.left(reporter.name));
+      if (left > 0) return left;
+      return (await write(() => ops.take(reporter)))
+        ? 0
+        : Math.max(1, await run(() => ops.left(reporter.name)));
+    },
+    record: (reporter, found, endedAfter) => write(() => ops.record(reporter, found, endedAfter)),
+    acknowledge: (report, reporter) => run(() => ops.acknowledge(report, reporter)),
+    release: (name, reporter) => run(() => ops.release(name, reporter)),
   };
 }
 
