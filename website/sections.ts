@@ -40,6 +40,7 @@ export const sections: readonly Section[] = [
       "docs/cli.md",
       "docs/observability.md",
       "docs/failures.md",
+      "docs/alerts.md",
       "docs/schema-and-raw-sql.md",
       "docs/moving.md",
       "docs/drain.md",

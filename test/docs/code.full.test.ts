@@ -1,11 +1,15 @@
 /** Each block of code on each page does what the page says: it compiles under `strict`, and it runs. */
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
+import { json } from "node:stream/consumers";
 import { Script } from "node:vm";
 import Database from "better-sqlite3";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { openQueue } from "../../src/index.ts";
+import { alertRules, openQueue } from "../../src/index.ts";
 import { mysqlServer, newDatabase } from "../support/mysql.ts";
 import { newSchema, newSchemaAlone, postgresServer } from "../support/postgres.ts";
 import { temporaryFolder } from "../support/queue.ts";
@@ -42,6 +46,8 @@ const runProgram = (path: string, env?: Readonly<Record<string, string>>) =>
 /** The page about servers, and the one about migrations: their code needs a Postgres. The drain's needs a Redis. */
 const [onServers, onMigrations] = ["docs/databases.md", "docs/drizzle-and-migrations.md"];
 const onDrains = "docs/drain.md";
+/** Its code sends reports. */
+const onAlerts = "docs/alerts.md";
 
 test("every block of TypeScript compiles under strict", () => {
   expect(typescript.length).toBeGreaterThan(20);
@@ -64,9 +70,101 @@ test("no block is in a language that nothing checks", () => {
 
 describe("the TypeScript of a page runs from its first block to its last", () => {
   const withCode = pages.filter(({ path }) => typescript.some((block) => block.page === path));
-  const withServers = [onServers, onMigrations, onDrains];
+  const withServers = [onServers, onMigrations, onDrains, onAlerts];
   for (const page of withCode.filter(({ path }) => !withServers.includes(path)))
     test(page.path, async () => await expectToRun(page));
+});
+
+/** Starts the alerts of the page where two things are wrong, ends one of them, and stops when the pager has heard of the end. */
+const alerting = `
+import { openQueue, remoteTask } from "dbq-ts";
+import { alert } from "./alert.js";
+import { pagerDuty } from "./pagerduty.js";
+import { toSentry } from "./sentry.js";
+import { slack } from "./slack.js";
+
+const queue = await openQueue("app.db");
+await queue.setCauseThresholds({ pausedAfter: 1, endedAfter: 0 });
+await queue.pause({ func: "paused" });
+await queue.enqueueTask(remoteTask("paused"));
+const unserved = await queue.enqueueTask(remoteTask("unserved"));
+await queue.transaction((tx) => tx.run("update dbq_tasks set updated_at = updated_at - 120000, created_at = created_at - 120000 where func = 'unserved'"));
+const stopping = new AbortController();
+const taken = [];
+const sentry = { captureMessage: (message, { fingerprint }) => taken.push(fingerprint[1]), flush: async () => true };
+const ends = async (change) => {
+  await pagerDuty(change);
+  if (change.type === "began" && change.cause.func === "unserved") await queue.cancelTask(unserved);
+  if (change.type === "ended") stopping.abort();
+};
+await Promise.all([
+  alert(queue, "slack", slack, stopping.signal),
+  alert(queue, "pager", ends, stopping.signal),
+  alert(queue, "sentry", toSentry(sentry), stopping.signal),
+]);
+console.log(taken.join(" "));
+await queue.close();
+`;
+
+describe(`the TypeScript of ${onAlerts}`, () => {
+  const page = pages.find(({ path }) => path === onAlerts) as Page;
+
+  /** A server that takes what is sent to Slack and PagerDuty. */
+  async function receiver() {
+    const sent: { url: string | undefined; body: Record<string, unknown> }[] = [];
+    const server = createServer(async (request, response) => {
+      sent.push({ url: request.url, body: (await json(request)) as Record<string, unknown> });
+      response.end();
+    }).listen(0, "127.0.0.1");
+    onTestFinished(() => void server.close());
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return { sent, env: { SLACK_WEBHOOK_URL: `${url}/slack`, PAGERDUTY_EVENTS_URL: `${url}/pager` } };
+  }
+
+  test("runs from its first block to its last", async () => {
+    await expectToRun(page, (await receiver()).env);
+  });
+
+  test("sends what begins and what ends", async () => {
+    const { sent, env } = await receiver();
+    const own = `${dirname(programOf(page))}/alerting.js`;
+    writeFileSync(join(folder, own), alerting);
+    expect(await runProgram(own, env)).toEqual({
+      code: 0,
+      output: "unserved:default:unserved paused:func:paused\n",
+    });
+    const to = (url: string) => sent.filter((one) => one.url === url).map(({ body }) => body);
+    // The watch for Slack may or may not have heard of the end when all are stopped.
+    expect(
+      to("/slack")
+        .map(({ text }) => String(text))
+        .slice(0, 2),
+    ).toEqual([
+      expect.stringMatching(/^:rotating_light: 1 task of unserved/),
+      expect.stringMatching(/^:warning: the function paused is paused since .*\n`dbq resume --func paused`$/),
+    ]);
+    expect(to("/pager")).toMatchObject([
+      {
+        event_action: "trigger",
+        dedup_key: "unserved:default:unserved",
+        payload: { severity: "critical", source: "default" },
+      },
+      { event_action: "resolve", dedup_key: "unserved:default:unserved" },
+    ]);
+  });
+
+  test("the configuration of Prometheus is what its own program reads", ({ skip }) => {
+    if (spawnSync("promtool", ["--version"]).status !== 0)
+      return skip("the program `promtool`, of Prometheus, is not installed");
+    const files = temporaryFolder();
+    for (const { text } of page.code.filter(({ language }) => language === "yaml"))
+      writeFileSync(join(files, String(/^# ([\w.-]+)\n/.exec(text)?.[1])), text);
+    writeFileSync(join(files, "dbq-rules.yml"), alertRules());
+    const check = (...args: string[]) => spawnSync("promtool", args, { cwd: files, encoding: "utf8" });
+    expect(check("check", "config", "prometheus.yml")).toMatchObject({ status: 0 });
+    expect(check("check", "rules", "own-rules.yml")).toMatchObject({ status: 0 });
+  });
 });
 
 describe.skipIf(isMissing(await redisServer()))("with a Redis", () => {

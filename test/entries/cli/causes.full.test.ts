@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
 import { temporaryFolder } from "../../support/queue.ts";
-import { folderWithQueue } from "./dbq.ts";
+import { folderWithQueue, startDbq } from "./dbq.ts";
 import { dbq, dbqJson } from "./in-process.ts";
 
 const nobody = remoteTask<() => Promise<void>>("nobody");
@@ -43,6 +43,36 @@ test("causes exits with 2 when it cannot look", async () => {
   expect([code, out]).toEqual([2, ""]);
   expect(err).toContain("none.db: there is no such file");
 });
+
+test("--watch prints what begins and what ends until a signal, and of watchers of one name one prints it", async () => {
+  const { folder, queue } = await folderWithQueue();
+  await queue.setCauseThresholds({ pilingTasks: 1, endedAfter: 0 });
+  const people = startDbq(folder, ["causes", "--watch"]);
+  const programs = [0, 1].map(() => startDbq(folder, ["causes", "--watch", "--name", "pager", "--json"]));
+  for (const { err } of [people, ...programs]) await err((line) => line.includes("watching"));
+  await queue.schedule("hourly", { every: "1h" }, nobody);
+  const task = await queue.triggerSchedule("hourly");
+  await people.out((line) => line.includes("  dbq schedule pause hourly"));
+  await Promise.any(programs.map(({ out }) => out((line) => line.includes('"began"'))));
+  await queue.cancelTask(Number(task));
+  await people.out((line) => line.startsWith("ended: the schedule hourly has 1 unfinished task"));
+  await Promise.any(programs.map(({ out }) => out((line) => line.includes('"ended"'))));
+  for (const { child } of [people, ...programs]) child.kill("SIGTERM");
+  const ended = await Promise.all([people, ...programs].map((one) => one.ended));
+  expect(ended.map(({ code }) => code)).toEqual([0, 0, 0]);
+  const printed = ended.slice(1).flatMap(({ out }) =>
+    out
+      .trim()
+      .split("\n")
+      .filter((line) => line !== ""),
+  );
+  expect(printed.map((line) => JSON.parse(line))).toMatchObject([
+    { time: expect.any(String), type: "began", cause: { key: "piling:hourly", schedule: "hourly" } },
+    { type: "ended", cause: { key: "piling:hourly" } },
+  ]);
+  const alone = await dbq(folder, ["causes", "--name", "pager"]);
+  expect([alone.code, alone.err]).toEqual([2, expect.stringContaining("--name is for --watch")]);
+}, 60_000);
 
 test("metrics prints rules for the causes and a dashboard without a database, and one of them at a time", async () => {
   const folder = temporaryFolder();

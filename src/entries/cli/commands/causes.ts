@@ -1,11 +1,15 @@
 /** `dbq causes`: what is wrong now, and what repairs it. */
+import { randomUUID } from "node:crypto";
 import { type Command, InvalidArgumentError } from "commander";
-import type { Cause } from "../../../index.ts";
-import { type CommonOptions, withExistingQueue } from "../database.ts";
-import { reportFailure } from "../failure.ts";
-import { json, line, note, sentence } from "../output.ts";
+import type { Cause, CauseChange, Queue } from "../../../index.ts";
+import { type CommonOptions, shown, withExistingQueue } from "../database.ts";
+import { reportFailure, UsageError } from "../failure.ts";
+import { json, jsonNote, line, note, outputClosed, sentence } from "../output.ts";
+import { label } from "../parse.ts";
 
 interface CausesOptions extends CommonOptions {
+  watch?: true;
+  name?: string;
   set?: Record<string, string | number | null>;
 }
 
@@ -19,7 +23,9 @@ Examples:
   $ dbq causes
   $ dbq causes --json | jq '.[] | select(.severity == "critical") | .why'
   $ dbq causes --set pausedAfter=5m --set pilingTasks=10
-  $ dbq causes --set pausedAfter=null      the default again`;
+  $ dbq causes --set pausedAfter=null      the default again
+  $ dbq causes --watch                     what begins and ends, until Ctrl-C
+  $ dbq causes --watch --name pager --json | ./send.sh`;
 
 export function addCauses(program: Command): void {
   program
@@ -27,6 +33,8 @@ export function addCauses(program: Command): void {
     .summary("say what is wrong now, and what repairs it")
     .description("Say what is wrong now, worst first, and which command repairs it.")
     .option("--set <name=value>", "change a threshold for all processes; may be repeated", threshold)
+    .option("--watch", "print what begins and what ends, as it happens, until Ctrl-C")
+    .option("--name <name>", "with --watch: of all watchers of this name, one prints each change", label)
     .addHelpText("after", examples)
     .action(async (_: unknown, self: Command) => {
       const options = self.optsWithGlobals<CausesOptions>();
@@ -40,8 +48,11 @@ export function addCauses(program: Command): void {
     });
 }
 
-async function causes({ set, ...options }: CausesOptions): Promise<void> {
+async function causes({ set, watch, name, ...options }: CausesOptions): Promise<void> {
+  if (name !== undefined && !watch)
+    throw new UsageError("--name is for --watch: it names those who share one report");
   await withExistingQueue(options, async (queue) => {
+    if (watch) return await watchAs(queue, name ?? `dbq causes ${randomUUID()}`, options);
     if (set) {
       const thresholds = await queue.setCauseThresholds(set);
       if (options.json) json(thresholds);
@@ -55,11 +66,36 @@ async function causes({ set, ...options }: CausesOptions): Promise<void> {
   });
 }
 
-function print(causes: readonly Cause[]): void {
-  for (const { severity, why, fix } of causes) {
-    sentence({ text: `${severity}:`, color: severity === "critical" ? "red" : "yellow" }, why);
-    if (fix.command !== null) line(`  ${fix.command}`);
+/** Prints changes until a signal comes, or the reader of stdout has closed it. */
+async function watchAs(queue: Queue, name: string, { db, json: isJson }: CommonOptions): Promise<void> {
+  const stopped = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopped.abort());
+  const database = await shown(db);
+  if (isJson) jsonNote({ time: new Date(), event: "watching", database });
+  else note(`watching ${database}, Ctrl-C to stop`);
+  try {
+    for await (const change of queue.watchCauses({ name, signal: stopped.signal })) {
+      printChange(change, isJson);
+      if (outputClosed()) return;
+    }
+  } catch (error) {
+    if (!stopped.signal.aborted) throw error;
   }
+}
+
+function printChange({ type, cause }: CauseChange, isJson: true | undefined): void {
+  if (isJson) json({ time: new Date(), type, cause });
+  else if (type === "began") printCause(cause);
+  else sentence({ text: "ended:", color: "green" }, cause.why);
+}
+
+function printCause({ severity, why, fix }: Cause): void {
+  sentence({ text: `${severity}:`, color: severity === "critical" ? "red" : "yellow" }, why);
+  if (fix.command !== null) line(`  ${fix.command}`);
+}
+
+function print(causes: readonly Cause[]): void {
+  for (const cause of causes) printCause(cause);
   if (causes.length === 0) note("nothing is wrong");
 }
 
