@@ -9,6 +9,8 @@ export type CauseKind =
   | "failing"
   | "crashing"
   | "hung"
+  | "behind"
+  | "starved"
   | "piling"
   | "limited"
   | "paused";
@@ -21,6 +23,8 @@ export const causeSeverities: Readonly<Record<CauseKind, "warning" | "critical">
   failing: "critical",
   crashing: "critical",
   hung: "warning",
+  behind: "warning",
+  starved: "warning",
   piling: "warning",
   limited: "warning",
   paused: "warning",
@@ -44,6 +48,7 @@ export interface Cause {
   queueName?: string;
   func?: string;
   group?: string;
+  priority?: number;
   /** The name of a shared limit. */
   limit?: string;
   schedule?: string;
@@ -108,6 +113,12 @@ export interface CauseThresholds {
   frozenShare: number;
   /** How many unfinished tasks a schedule has. @default 3 */
   pilingTasks: number;
+  /** How long the pending tasks of a queue have grown: 3 min to 1 h. @default "10m" */
+  behindFor: Duration;
+  /** How long a task has waited that others overtake. @default "10m" */
+  starvedAfter: Duration;
+  /** How many tasks of its queue, enqueued after it, have started meanwhile: 1 to 1000. @default 100 */
+  starvedStarts: number;
   /** How long `watchCauses` has not seen a cause that has ended. @default "30s" */
   endedAfter: Duration;
 }

@@ -86,3 +86,21 @@ export interface Health {
   /** All pauses, the oldest first. */
   pauses: Pause[];
 }
+
+/** The pending tasks of a function in one queue, as a look of `health` has counted them. */
+export interface PendingTasks {
+  queueName: string;
+  func: string;
+  pending: number;
+  /** It is the bound up to which they are counted. */
+  more: boolean;
+  /** Milliseconds; `null`: none of those that are first in the order of claims is due. */
+  oldestPendingAge: number | null;
+  priorities: readonly { priority: number; oldestPendingAge: number | null }[];
+}
+
+/** What one look has found. */
+export interface HealthLook {
+  health: Health;
+  pending: readonly PendingTasks[];
+}

@@ -13,7 +13,7 @@ import type {
 } from "./causes.ts";
 import type { Prepared } from "./enqueue.ts";
 import type { Failure, FailureOptions } from "./failures.ts";
-import type { Health } from "./health.ts";
+import type { Health, HealthLook } from "./health.ts";
 import type { ScheduleFeature } from "./schedules.ts";
 import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
 import type { Wakeups } from "./wakeups.ts";
@@ -22,6 +22,8 @@ import type { WorkflowFeature } from "./workflows.ts";
 /** What methods of a queue do that features have. `addFeature` in `src/worker/feature.ts` sets them. */
 export interface QueueMethods {
   health(): Promise<Health>;
+  /** The same, with what it has counted of pending tasks. */
+  healthLook(): Promise<HealthLook>;
   stats(options?: StatsOptions): Promise<StatsPoint[]>;
   /**
    * The same queue over connections of its own, which write nothing: for people who look. A `Queue`, whose `close` leaves this

@@ -198,7 +198,6 @@ test("no global timer or clock is used, but in the programs: tests of apps fake 
 
 /** Whose contract a feature takes beside its own: it shows what others have, or moves their rows. */
 const contractsOf: Readonly<Record<string, readonly string[]>> = {
-  causes: ["inspect"],
   dashboard: ["inspect", "limits", "look", "stats"],
   inspect: ["drain", "limits"],
   metrics: ["stats"],

@@ -194,6 +194,85 @@ export const causesGroup: Group = {
       },
     },
     {
+      name: "each minute is for one process alone, and what was pending then is kept for two hours",
+      run: async (ctx) => {
+        const { store, sql, database } = ctx;
+        const stores = await connections(ctx);
+        const take = () => Promise.all(stores.map((one) => one.stats.takeMinute()));
+        const taken = (await take()).filter((one) => one !== undefined);
+        // The minute may have turned between the first and the last of them.
+        assert.ok(taken.length === 1 || (taken.length === 2 && taken[0] !== taken[1]), String(taken));
+        await sql("update dbq_settings set value = '0' where name = 'stats_minute'");
+        const begun = Number((await take()).find((one) => one !== undefined));
+        assert.equal(begun % minute, 0);
+        const depth = { queueName: "default", pending: 7, more: false };
+        await store.stats.writeDepths(begun - 119 * minute, [depth]);
+        await store.stats.writeDepths(begun, [{ ...depth, pending: 9, more: true }]);
+        const found = await store.causes.depths(125 * minute);
+        assert.deepEqual(
+          found.map(({ age: _, ...one }) => one),
+          [depth, { ...depth, pending: 9, more: true }],
+        );
+        assert.ok(
+          Number(found[0]?.age) >= 119 * minute && Number(found[1]?.age) < 5 * minute,
+          JSON.stringify(found),
+        );
+        assert.equal((await store.causes.depths(10 * minute)).length, 1);
+        // They are no attempts.
+        assert.deepEqual(await store.stats.read({ from: 0, to: begun + minute }), []);
+        assert.deepEqual(await store.stats.totals(), []);
+        await sql(`update dbq_stats set minute = ${database.earlier("minute", 10 * minute)}`);
+        await store.stats.writeDepths(begun, [depth]);
+        assert.equal((await sql("select id from dbq_stats")).length, 2);
+      },
+    },
+    {
+      name: "the heads of a level are its first tasks in the order of claims, with group and age",
+      run: async ({ store, sql, database }) => {
+        const ids = await insert(
+          store,
+          ...[{}, { groupKey: "a" }, { priority: 9 }, { func: "other" }, { queueName: "b" }, {}, {}, {}, {}],
+        );
+        await sql(
+          `update dbq_tasks set updated_at = ${database.earlier("updated_at", 50_000)} where id = ${ids[1]}`,
+        );
+        const level = { queueName: "default", func: "resize" };
+        const levels = [
+          { ...level, priority: 5 },
+          { ...level, priority: 9 },
+          { ...level, priority: 1 },
+        ];
+        const found = await store.causes.heads(levels);
+        assert.deepEqual(
+          found.map(({ taskId, priority, group }) => [taskId, priority, group]).sort(),
+          [...[0, 1, 5, 6, 7].map((n) => [ids[n], 5, n === 1 ? "a" : null]), [ids[2], 9, null]].sort(),
+        );
+        const age = Number(found.find(({ taskId }) => taskId === ids[1])?.age);
+        assert.ok(age >= 50_000 && age < 110_000, String(age));
+        assert.deepEqual(await store.causes.heads([]), []);
+      },
+    },
+    {
+      name: "the started tasks are those that run, and those that completed last",
+      run: async ({ store }) => {
+        const ended: number[] = [];
+        for (let n = 0; n < 3; n += 1) {
+          const task = await running(store, {});
+          await settle(store, outcomes.completed(task));
+          ended.push(task.id);
+        }
+        await settle(store, outcomes.failed(await running(store, {})));
+        const { id } = await running(store, { queueName: "b" });
+        const found = await store.causes.started(many);
+        assert.deepEqual(
+          found.map(({ taskId, queueName }) => [taskId, queueName]).sort(),
+          [[id, "b"], ...ended.map((one) => [one, "default"])].sort(),
+        );
+        assert.equal((await store.causes.started(1)).length, 2);
+        for (const { age } of found) assert.ok(age >= 0 && age < minute, String(age));
+      },
+    },
+    {
       name: "the thresholds are what was set last",
       run: async ({ store }) => {
         assert.equal(await store.causes.thresholds(), undefined);

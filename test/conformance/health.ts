@@ -62,6 +62,22 @@ export const healthGroup: Group = {
       },
     },
     {
+      name: "the depths are the pending tasks of each queue, and all queues share the bound",
+      run: async ({ store }) => {
+        assert.deepEqual(await store.health.depths(many), []);
+        await insert(store, {}, { func: "other" }, { queueName: "b" });
+        await running(store, { queueName: "c" });
+        assert.deepEqual(await store.health.depths(many), [
+          { queueName: "b", pending: 1, more: false },
+          { queueName: "default", pending: 2, more: false },
+        ]);
+        assert.deepEqual(await store.health.depths(2), [
+          { queueName: "b", pending: 1, more: true },
+          { queueName: "default", pending: 1, more: true },
+        ]);
+      },
+    },
+    {
       name: "a pending task that is not due has no age",
       run: async ({ store, sql, database }) => {
         const id = await insertOne(store);
@@ -69,7 +85,10 @@ export const healthGroup: Group = {
           `update dbq_tasks set wait_until = ${database.earlier("updated_at", -3_600_000)} where id = ${id}`,
         );
         assert.deepEqual(await store.health.backlog(many, many), [
-          { queueName: "default", func: "resize", pending: 1, more: false, oldestPendingAge: null },
+          {
+            ...{ queueName: "default", func: "resize", pending: 1, more: false, oldestPendingAge: null },
+            priorities: [{ priority: 5, oldestPendingAge: null }],
+          },
         ]);
       },
     },

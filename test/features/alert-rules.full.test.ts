@@ -15,7 +15,7 @@ test("promtool accepts the rules, one for each kind of cause, and they fire for 
   const rules = join(folder, "rules.yml");
   writeFileSync(rules, alertRules());
   const checked = spawnSync("promtool", ["check", "rules", rules], { encoding: "utf8" });
-  expect([checked.status, checked.stdout]).toEqual([0, expect.stringContaining("9 rules found")]);
+  expect([checked.status, checked.stdout]).toEqual([0, expect.stringContaining("11 rules found")]);
 
   const queue = await temporaryQueue();
   await queue.setCauseThresholds({ pilingTasks: 1 });

@@ -9,6 +9,8 @@ const watching = (test: string) => ({
   test: `watching causes on SQLite > ${test}`,
 });
 
+const waitingTest = (test: string) => ({ file: "test/features/causes/waiting.test.ts", test });
+
 export const causeFaults: readonly Mutant[] = [
   {
     name: "a-pause-is-a-cause-at-once",
@@ -145,5 +147,40 @@ export const causeFaults: readonly Mutant[] = [
     caughtBy: watching(
       "a watcher whose app does not come back from a report for five minutes lets another one report it",
     ),
+  },
+  {
+    name: "a-busy-queue-is-behind",
+    why: "A queue whose tasks all start within seconds is shown as a problem as soon as it has more to do.",
+    in: "behind",
+    find: "work < (first.more ? thresholds.behindFor : leastWork)",
+    replace: "false",
+    caughtBy: waitingTest("pending tasks that its workers end within a minute are no cause"),
+  },
+  {
+    name: "a-batch-is-taken-for-growth",
+    why: "After each nightly batch somebody is told that the queue grows, while it becomes shorter.",
+    in: "hasGrown",
+    find: "begin < middle && (middle < end || isBound(records))",
+    replace: "begin < middle",
+    caughtBy: waitingTest("pending tasks of one batch that becomes shorter are no cause"),
+  },
+  {
+    name: "older-tasks-count-as-overtaking",
+    why: "In a queue whose tasks all wait for 20 minutes, each group and each priority is shown as starved.",
+    in: "overtakersOf",
+    find: "task.queueName === queueName && task.taskId > taskId && task.age < age",
+    replace: "task.queueName === queueName && task.age < age",
+    caughtBy: waitingTest("a task that waits behind older ones, for a pause, or for a worker is not starved"),
+  },
+  {
+    name: "each-worker-counts-what-is-pending",
+    why: "A hundred workers count a hundred thousand tasks each minute, where one would do.",
+    in: "StatsOperations.takeMinute",
+    find: "before === begun",
+    replace: "false",
+    caughtBy: {
+      file: "test/conformance/sqlite.test.ts",
+      test: "'SQLite, a file' > causes > each minute is for one process alone, and what was pending then is kept for two hours",
+    },
   },
 ];

@@ -27,6 +27,38 @@ export interface CrashedAttempt {
   age: number;
 }
 
+/** How many tasks of a queue were pending when a minute began. `more`: at least so many. */
+export interface RecordedDepth {
+  queueName: string;
+  pending: number;
+  more: boolean;
+  /** Milliseconds since then. */
+  age: number;
+}
+
+/** The pending tasks of a function in one queue with one priority. */
+export interface Level {
+  queueName: string;
+  func: string;
+  priority: number;
+}
+
+/** One of the tasks that are first in the order of claims. */
+export interface HeadOfLevel extends Level {
+  taskId: number;
+  group: string | null;
+  /** Milliseconds since it became pending. */
+  age: number;
+}
+
+/** A task that has started. */
+export interface StartedTask {
+  taskId: number;
+  queueName: string;
+  /** Milliseconds since then. */
+  age: number;
+}
+
 /** Who reports the causes for one name of watchers. */
 export interface Reporter {
   name: string;
@@ -80,6 +112,15 @@ export interface CauseStore {
 
   /** Attempts that crashed within so many milliseconds, of the last `most` recorded attempts. */
   crashes(within: number, most: number): Promise<CrashedAttempt[]>;
+
+  /** What was recorded within so many milliseconds, oldest first. */
+  depths(within: number): Promise<RecordedDepth[]>;
+
+  /** The tasks that are first in the order of claims, a few of each of these levels. */
+  heads(levels: readonly Level[]): Promise<HeadOfLevel[]>;
+
+  /** The tasks that run, and those that completed last: at most `most` of each. */
+  started(most: number): Promise<StartedTask[]>;
 
   /** The schedules with at least `least` unfinished tasks, of which it looks at `most` in all. */
   piles(least: number, most: number): Promise<SchedulePile[]>;

@@ -2,49 +2,18 @@
 import { roughSpan, typedDuration } from "../../base/text/durations.ts";
 import { printable } from "../../base/text/escapes.ts";
 import { groupBy } from "../../base/values/group-by.ts";
-import {
-  type Cause,
-  type CauseAction,
-  type CauseKind,
-  causeSeverities,
-  type ReadCauseThresholds,
-} from "../../queue/causes.ts";
-import type { Health } from "../../queue/health.ts";
+import { type Cause, type CauseAction, causeSeverities } from "../../queue/causes.ts";
 import type { LimitInfo } from "../../queue/limits.ts";
-import type { FunctionStats } from "../../queue/stats.ts";
-import type { Diagnosis } from "../../store.ts";
-import type { Backlog } from "../inspect/contract.ts";
-import type { CrashedAttempt, RunningAttempt, SchedulePile } from "./contract.ts";
-
-/** What one look has found. */
-export interface Facts {
-  /** Milliseconds since 1970. */
-  now: number;
-  thresholds: ReadCauseThresholds;
-  database: readonly Diagnosis[];
-  health: Health;
-  backlog: readonly Backlog[];
-  limits: readonly LimitInfo[];
-  /** The attempts that ended within `failingWithin`. */
-  recent: readonly FunctionStats[];
-  /** Those of the last hour. */
-  usual: readonly FunctionStats[];
-  running: readonly RunningAttempt[];
-  /** The attempts that crashed within `crashingWithin`. */
-  crashes: readonly CrashedAttempt[];
-  piles: readonly SchedulePile[];
-}
+import type { CrashedAttempt } from "./contract.ts";
+import { dateAt, type Facts, type Found, keyOf, noFix, tasksWait } from "./facts.ts";
+import { behind, starved } from "./waiting.ts";
 
 /** Attempts of a function from which it is known how long one usually takes. */
 const enoughAttempts = 20;
 
-/** How bad it is follows from its kind. */
-type Found = Omit<Cause, "severity">;
-
 export function causesIn(facts: Facts): Cause[] {
-  const found = [database, frozen, unserved, failing, crashing, hung, piling, held].flatMap((kind) =>
-    kind(facts),
-  );
+  const kinds = [database, frozen, unserved, failing, crashing, hung, behind, starved, piling, held];
+  const found = kinds.flatMap((kind) => kind(facts));
   return found.map((cause) => ({ ...cause, severity: causeSeverities[cause.kind] })).sort(worstFirst);
 }
 
@@ -54,25 +23,6 @@ const worstFirst = (a: Cause, b: Cause): number =>
   (b.tasks ?? 0) - (a.tasks ?? 0) ||
   a.since.getTime() - b.since.getTime() ||
   Number(a.key > b.key) - Number(a.key < b.key);
-
-/** The same for the same names in every process, whatever characters they have. */
-const keyOf = (kind: CauseKind, ...subject: string[]): string =>
-  [kind, ...subject.map((part) => part.replaceAll(/[\\:]/g, "\\$&"))].join(":");
-
-/** A time that another program wrote may be beyond those of `Date`, which would be no time at all. */
-const dateAt = (time: number): Date => new Date(Math.min(Math.max(time, -mostTime), mostTime));
-
-const mostTime = 8.64e15;
-
-const noFix = { command: null, action: null };
-
-/**
- * Says how many tasks wait, such as `3 tasks of send wait`.
- * @param of words between the number and the verb, such as ` of send`
- * @param isBound whether the count stopped at this number, so that there may be more tasks
- */
-const tasksWait = (count: number, of = "", isBound = count >= 10_000): string =>
-  `${count === 1 ? "1 task" : `${count} tasks`}${isBound ? " or more" : ""}${of} ${count === 1 ? "waits" : "wait"}`;
 
 /**
  * A name in a command for the shell. Characters that a terminal acts on, or that nobody sees, are escapes of `$'…'`, which

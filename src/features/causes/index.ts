@@ -1,15 +1,19 @@
 /** Causes: what is wrong with a queue now, worst first, and what repairs it; and what begins and ends. */
 import { performance } from "../../base/runtime/timers.ts";
+import type { HealthLook, PendingTasks } from "../../queue/health.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Diagnosis } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
-import { causesIn, type Facts } from "./find.ts";
+import type { Level } from "./contract.ts";
+import type { Facts } from "./facts.ts";
+import { causesIn } from "./find.ts";
 import { setThresholds, thresholdsOf } from "./thresholds.ts";
+import { depthMargin } from "./waiting.ts";
 import { CauseWatches } from "./watch.ts";
 
-/** Rows that are looked at: 10,000 in about 20 ms. */
-const most = { ofFunction: 10_000, pending: 40_000, running: 5_000, crashed: 2_000, piled: 10_000 };
+/** Rows and levels that are looked at: 10,000 rows in about 20 ms. */
+const most = { running: 5_000, crashed: 2_000, piled: 10_000, started: 2_000, levels: 50 };
 
 /** Milliseconds that facts about the database stay known: they change slowly, and reading them takes longer than all else. */
 const databaseAge = 10_000;
@@ -34,19 +38,44 @@ async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>): Prom
   // This process's clock may be apart from the one that has written since when something is paused.
   const now = await store.causes.now();
   const thresholds = await thresholdsOf(store.causes);
+  const { health, pending } = await lookAtHealth(queue);
+  const heads = await store.causes.heads(levelsThatWait(pending, thresholds.starvedAfter));
   return {
     now,
     thresholds,
     database: await database(),
-    health: await queue.health(),
-    backlog: await (store.requests ?? store).health.backlog(most.ofFunction, most.pending),
+    health,
+    backlog: pending,
     limits: await queue.listLimits(),
     recent: await queue.functionStats({ from: now - thresholds.failingWithin }),
     usual: await queue.functionStats(),
     running: await store.causes.running(most.running),
     crashes: await store.causes.crashes(thresholds.crashingWithin, most.crashed),
     piles: await store.causes.piles(thresholds.pilingTasks, most.piled),
+    depths: await store.causes.depths(thresholds.behindFor + depthMargin),
+    heads,
+    started: heads.length === 0 ? [] : await store.causes.started(most.started),
   };
+}
+
+/** The levels with tasks that have waited for so long, those that have waited longest. */
+function levelsThatWait(pending: readonly PendingTasks[], starvedAfter: number): Level[] {
+  const levels = pending.flatMap(({ queueName, func, priorities }) =>
+    priorities.map(({ priority, oldestPendingAge }) => ({
+      queueName,
+      func,
+      priority,
+      age: oldestPendingAge ?? 0,
+    })),
+  );
+  const old = levels.filter(({ age }) => age >= starvedAfter).sort((a, b) => b.age - a.age);
+  return old.slice(0, most.levels).map(({ age: _, ...level }) => level);
+}
+
+/** A queue without that feature has no causes either. */
+async function lookAtHealth(queue: Queue): Promise<HealthLook> {
+  const look = internalsOf(queue).methods.healthLook;
+  return look ? await look() : { health: await queue.health(), pending: [] };
 }
 
 /** Reads anew only when the last read is older than this many milliseconds, or has failed. */

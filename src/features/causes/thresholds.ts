@@ -26,6 +26,9 @@ export const defaults: Readonly<ReadCauseThresholds> = {
   crashingWithin: 10 * minute,
   frozenShare: 0.5,
   pilingTasks: 3,
+  behindFor: 10 * minute,
+  starvedAfter: 10 * minute,
+  starvedStarts: 100,
   endedAfter: minute / 2,
 };
 
@@ -52,6 +55,9 @@ const readers: Readers<ReadCauseThresholds> = {
   crashingWithin: duration({ min: 1 }),
   frozenShare: share,
   pilingTasks: integer(1),
+  behindFor: duration({ min: 3 * minute, max: 60 * minute }),
+  starvedAfter: duration(),
+  starvedStarts: integer(1, 1_000),
   endedAfter: duration(),
 };
 

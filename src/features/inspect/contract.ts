@@ -14,6 +14,15 @@ export interface Backlog {
    * of them is due.
    */
   oldestPendingAge: number | null;
+  /** The same of each priority. */
+  priorities: readonly { priority: number; oldestPendingAge: number | null }[];
+}
+
+/** The pending tasks of a queue. `more`: `pending` is the bound up to which they are counted. */
+export interface QueueDepth {
+  queueName: string;
+  pending: number;
+  more: boolean;
 }
 
 /** The most queues with pending tasks, and the most functions of each, that a health look finds. MySQL ends a recursion after 1,000 steps. */
@@ -29,6 +38,9 @@ export interface HealthStore {
 
   /** Counts tasks in this status by queue and function, up to `most` in all: of failed ones the last that ended. */
   sample(status: TaskStatus, most: number): Promise<TaskCount[]>;
+
+  /** The pending tasks of each queue, in order of the names, up to `mostHealthNames`. Counts up to `inAll` of all of them together. */
+  depths(inAll: number): Promise<QueueDepth[]>;
 
   /** The queues that a drain carries or has carried. `carried`: one does now. */
   drained(): Promise<{ queueName: string; carried: boolean }[]>;

@@ -4,7 +4,7 @@
  */
 import { readOptions, wrong } from "../../base/options/validators.ts";
 import { sharingAmong } from "../../base/tasks/registry.ts";
-import type { Health, HealthOfQueue, UnclaimedTasks, WorkerHealth } from "../../queue/health.ts";
+import type { HealthLook, HealthOfQueue, UnclaimedTasks, WorkerHealth } from "../../queue/health.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import { type LimitInfo, pausesAmong } from "../../queue/limits.ts";
 import type { Queue } from "../../queue/queue.ts";
@@ -144,15 +144,16 @@ async function lookAtTasks({ health, limits }: Pick<FullStore, "health" | "limit
 /** Gives a queue `health`. */
 export function health(queue: Queue): Feature {
   const { store } = internalsOf(queue);
-  return { methods: { health: () => lookAt(store.requests ?? store) } };
+  const look = () => lookAt(store.requests ?? store);
+  return { methods: { health: async () => (await look()).health, healthLook: look } };
 }
 
 async function lookAt(
   store: Parameters<typeof lookAtWorkers>[0] & Parameters<typeof lookAtTasks>[0],
-): Promise<Health> {
+): Promise<HealthLook> {
   const workers = await lookAtWorkers(store);
   const tasks = await lookAtTasks(store);
-  return {
+  const health = {
     queues: namesOf(tasks, workers).map((name) => healthOf(name, tasks, workers)),
     ...(queuesIn(tasks.backlog) < mostHealthNames ? {} : { moreQueues: true as const }),
     workers,
@@ -160,6 +161,7 @@ async function lookAt(
     unservedFunctions: findUnclaimed(tasks, workers, undefined),
     pauses: pausesAmong(tasks.limits),
   };
+  return { health, pending: tasks.backlog };
 }
 
 function namesOf(tasks: Tasks, workers: readonly WorkerHealth[]): string[] {

@@ -8,6 +8,8 @@ const summaries: Readonly<Record<CauseKind, string>> = {
   failing: "a function fails in most of its attempts",
   crashing: "workers die while they run a function, or on a host",
   hung: "a task runs for far longer than its function usually does",
+  behind: "the pending tasks of a queue grow for long",
+  starved: "a group or a priority waits while tasks that came after it start",
   piling: "a schedule has unfinished tasks that pile up",
   limited: "tasks have waited for a limit or a rate for long",
   paused: "tasks wait behind a pause",

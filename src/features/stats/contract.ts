@@ -27,6 +27,13 @@ export interface StatsFilter {
   func?: string | undefined;
 }
 
+/** How many tasks of a queue were pending when a minute began. `more`: at least so many. */
+export interface DepthOfQueue {
+  queueName: string;
+  pending: number;
+  more: boolean;
+}
+
 /** Statistics: for looking only, nothing else depends on them. */
 export interface StatsStore {
   /**
@@ -42,6 +49,12 @@ export interface StatsStore {
    * deletes hours and days after 30 days. Any number of processes may do so at once. Returns whether there may be more.
    */
   fold(): Promise<boolean>;
+
+  /** The minute of the database's clock, for the one process that asks first in it; undefined for all others. */
+  takeMinute(): Promise<number | undefined>;
+
+  /** Keeps the depths of a minute for two hours. */
+  writeDepths(minute: number, depths: readonly DepthOfQueue[]): Promise<void>;
 
   /** The rows of a time, in no order. Of hours, also the one in which `from` is. */
   read(filter: StatsFilter): Promise<StatsRow[]>;

@@ -1,11 +1,24 @@
 /** The queries behind `queue.listCauses()`, each bounded. `CauseStore` in its contract says what they promise. */
 import { sql } from "drizzle-orm/sql/sql";
-import type { CrashedAttempt, RunningAttempt, SchedulePile } from "../../features/causes/contract.ts";
+import type {
+  CrashedAttempt,
+  HeadOfLevel,
+  Level,
+  RecordedDepth,
+  RunningAttempt,
+  SchedulePile,
+  StartedTask,
+} from "../../features/causes/contract.ts";
 import type { Dialect } from "./dialect.ts";
-import { count, type Program, rows } from "./program.ts";
-import { clockOf, type Statement } from "./statements.ts";
+import { hasNumber } from "./exact-ids.ts";
+import { count, type Program, rows, rowsOnce } from "./program.ts";
+import { before, clockOf, type Statement } from "./statements.ts";
+import { moment, orMore } from "./stats.ts";
 import { isUnfinished } from "./statuses.ts";
 import type { Texts } from "./texts.ts";
+
+/** Of each level, the tasks that are first in the order of claims. */
+const headsOfLevel = 5;
 
 function statementsOf(d: Dialect) {
   return {
@@ -19,6 +32,16 @@ function statementsOf(d: Dialect) {
         select task_id as crashed_task, worker_id as crashed_worker, outcome as ended, ${d.minus(d.now(p), sql`ended_at`)} as age
         from dbq_attempts order by id desc ${d.atMost(p.most)}) as latest ${d.joinEach} dbq_tasks
       where dbq_tasks.id = ${d.only(sql.raw("crashed_task"))} and ended = 'crashed' and age <= ${d.integer(p.within)}`,
+
+    depths: (p) => sql`
+      select queue_name, count, case when outcome = ${sql.raw(`'${orMore}'`)} then 1 else 0 end, ${d.minus(d.now(p), sql`minute`)}
+      from dbq_stats where span = ${sql.raw(String(moment))} and worker_id = '' and minute >= ${before(d, p)} order by minute`,
+
+    started: (p) => sql`
+      select id, queue_name, age from (
+        select id, queue_name, ${d.minus(d.now(p), sql`started_at`)} as age from dbq_tasks
+        where status = 'completed' and ${d.indexed.endedAs} = 'completed' and finished_at is not null and ${hasNumber}
+        order by finished_at desc ${d.atMost(p.most)}) as ended`,
 
     piles: (p) => sql`
       select schedule_name, count(*), max(${d.minus(d.now(p), sql`created_at`)}) from (
@@ -37,9 +60,11 @@ function statementsOf(d: Dialect) {
 }
 
 export class CauseOperations {
+  readonly #dialect: Dialect;
   readonly #s: ReturnType<typeof statementsOf>;
 
   constructor({ dialect }: Texts) {
+    this.#dialect = dialect;
     this.#s = statementsOf(dialect);
   }
 
@@ -65,6 +90,48 @@ export class CauseOperations {
         func: String(func),
         age: Math.max(0, Number(age) || 0),
       }));
+  }
+
+  *depths(within: number): Program<RecordedDepth[]> {
+    return (yield* rows(this.#s.depths, { age: within })).map(([queueName, pending, more, age]) => ({
+      queueName: String(queueName),
+      pending: Number(pending),
+      more: Number(more) === 1,
+      age: Number(age),
+    }));
+  }
+
+  *heads(levels: readonly Level[]): Program<HeadOfLevel[]> {
+    if (levels.length === 0) return [];
+    const d = this.#dialect;
+    const now = d.time(sql.raw(String(Math.trunc(yield* this.now()))));
+    const since = sql.raw("case when wait_until > updated_at then wait_until else updated_at end");
+    const probes = levels.map(({ queueName, func, priority }, n) => {
+      const isPriority =
+        d.rank === undefined
+          ? sql`priority = ${d.integer(priority)}`
+          : sql`${sql.raw(d.rank)} = ${d.integer(-priority)}`;
+      return sql`select * from (
+        select ${sql.raw(String(n))} as n, id, group_key, ${d.minus(now, since)} as age from ${d.tasks}
+        where ${d.same("queue_name", queueName)} and ${d.same("func", func)} and status = 'pending' and ${isPriority}
+        order by ${d.byPriority} ${sql.raw(`limit ${headsOfLevel}`)}) as ${sql.raw(`level_${n}`)}`;
+    });
+    const found = yield* rowsOnce(sql.join(probes, sql` union all `));
+    return found
+      .map(([n, id, group, age]) => ({
+        ...(levels[Number(n)] as Level),
+        ...{ taskId: Number(id), group: group === null ? null : String(group), age: Number(age) },
+      }))
+      .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age));
+  }
+
+  *started(most: number): Program<StartedTask[]> {
+    const running = yield* this.running(most);
+    const ended = (yield* rows(this.#s.started, { most })).map(([id, queueName, age]) => ({
+      ...{ taskId: Number(id), queueName: String(queueName) },
+      age: age === null ? Number.NaN : Number(age),
+    }));
+    return [...running, ...ended].map(({ taskId, queueName, age }) => ({ taskId, queueName, age }));
   }
 
   *piles(least: number, most: number): Program<SchedulePile[]> {

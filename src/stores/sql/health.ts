@@ -3,7 +3,8 @@
  * beside a thousand. `HealthStore` in `store.ts` says what they promise.
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import { type Backlog, mostHealthNames } from "../../features/inspect/contract.ts";
+import { groupBy } from "../../base/values/group-by.ts";
+import { type Backlog, mostHealthNames, type QueueDepth } from "../../features/inspect/contract.ts";
 import type { TaskCount } from "../../store.ts";
 import type { TaskStatus } from "../../task.ts";
 import type { Dialect, Row } from "./dialect.ts";
@@ -19,6 +20,8 @@ const sampled = 5;
 
 /** Milliseconds, 31 years. SQLite takes a malformed time of another program for that of 1970. */
 const longestAge = sql.raw("1000000000000");
+
+const mostNames = sql.raw(String(mostHealthNames));
 
 /** Probes in one statement. */
 const probesAtOnce = 50;
@@ -54,33 +57,60 @@ export class HealthOperations {
     const counts: Row[] = yield* this.#probes(pairs, (level) => this.#count(level, share));
     const now = Number((yield* rows(this.#clock))[0]?.[0]);
     const ages: Row[] = yield* this.#probes(levels, (level) => this.#age(level, now));
-    return pairs.map((pair, i) => {
-      const own = ages.filter((_, n) => isSamePair(levels[n], pair)).flatMap(([, age]) => age ?? []);
-      const longest = Math.max(...own.map(Number));
-      return {
-        queueName: pair.queueName,
-        func: pair.func,
-        pending: Number(counts[i]?.[1]),
-        more: Number(counts[i]?.[1]) >= share,
-        oldestPendingAge: longest >= 0 && Number.isFinite(longest) ? longest : null,
-      };
+    const ofLevels = levels.map((level, n) => ({ ...level, oldestPendingAge: ageOf(ages[n]?.[1]) }));
+    const byPair = groupBy(ofLevels, ({ queueName, func }) => JSON.stringify([queueName, func]));
+    return pairs.map(({ queueName, func }, i) => {
+      const priorities = (byPair.get(JSON.stringify([queueName, func])) ?? []).map(
+        ({ priority, oldestPendingAge }) => ({ priority, oldestPendingAge }),
+      );
+      const known = priorities.flatMap(({ oldestPendingAge }) => oldestPendingAge ?? []);
+      const pending = Number(counts[i]?.[1]);
+      const oldestPendingAge = known.length === 0 ? null : Math.max(...known);
+      return { queueName, func, pending, more: pending >= share, oldestPendingAge, priorities };
     });
+  }
+
+  *depths(inAll: number): Program<QueueDepth[]> {
+    const queues = yield* rowsOnce(sql`
+      with recursive ${this.#queues} select queue_name from queues where queue_name is not null order by queue_name`);
+    const share = Math.max(1, Math.floor(inAll / queues.length));
+    const found: QueueDepth[] = [];
+    for (const [name] of queues) {
+      const queueName = String(name);
+      const [row] = yield* rowsOnce(sql`
+        select count(*) from (select 1 as one from ${this.#dialect.tasks}
+          where ${this.#dialect.same("queue_name", queueName)} and status = 'pending'
+          order by func, ${sql.raw(this.#byPriority)} ${this.#limit(share)}) as tasks`);
+      const pending = Number(row?.[0]);
+      found.push({ queueName, pending, more: pending >= share });
+    }
+    return found;
+  }
+
+  /** The first value of a column among pending tasks. */
+  #first(column: string, where: SQL, order = column): SQL {
+    return sql`(
+      select ${sql.raw(column)} from ${this.#dialect.tasks} where status = 'pending' ${where} order by ${sql.raw(order)} ${sql.raw("limit 1")})`;
+  }
+
+  /** Each queue that has pending tasks, as a part of a recursive query: one step through the index for each. */
+  get #queues(): SQL {
+    return sql`queues (queue_name, n) as (
+        select ${this.#first("queue_name", sql.raw(""))}, 1
+        union all
+        select ${this.#first("queue_name", sql.raw("and queue_name > queues.queue_name"))}, n + 1 from queues
+        where queues.queue_name is not null and n < ${mostNames}
+      )`;
   }
 
   /** Each queue, function and priority of which a task is pending: one step through the index for each. */
   *#levels(): Program<Level[]> {
-    const first = (column: string, where: SQL, order = column) => sql`(
-      select ${sql.raw(column)} from ${this.#dialect.tasks} where status = 'pending' ${where} order by ${sql.raw(order)} ${sql.raw("limit 1")})`;
-    const [names, priorities] = [sql.raw(String(mostHealthNames)), sql.raw(String(mostPriorities))];
+    const first = this.#first.bind(this);
+    const [names, priorities] = [mostNames, sql.raw(String(mostPriorities))];
     const ofQueue = (name: string) => sql.raw(`and queue_name = ${name}`);
     const ofPair = (name: string) => sql.raw(`and queue_name = ${name}.queue_name and func = ${name}.func`);
     const found = yield* rowsOnce(sql`
-      with recursive queues (queue_name, n) as (
-        select ${first("queue_name", sql.raw(""))}, 1
-        union all
-        select ${first("queue_name", sql.raw("and queue_name > queues.queue_name"))}, n + 1 from queues
-        where queues.queue_name is not null and n < ${names}
-      ), pairs (queue_name, func, n) as (
+      with recursive ${this.#queues}, pairs (queue_name, func, n) as (
         select queues.queue_name, ${first("func", ofQueue("queues.queue_name"))}, 1 from queues
         where queues.queue_name is not null
         union all
@@ -185,6 +215,11 @@ export class HealthOperations {
       count: Number(count),
     }));
   }
+}
+
+function ageOf(found: unknown): number | null {
+  const age = found === null || found === undefined ? Number.NaN : Number(found);
+  return age >= 0 && Number.isFinite(age) ? age : null;
 }
 
 const isSamePair = (a: Level | undefined, b: Level | undefined): boolean =>

@@ -6,6 +6,7 @@ import type {
   Counted,
   CountedAs,
   CountedNow,
+  DepthOfQueue,
   FunctionCount,
   StatsFilter,
   StatsRow,
@@ -21,6 +22,9 @@ const at = positionsIn(columns);
 
 /** How many minutes a row is about. */
 const [always, minute, hour, day] = [0, 1, 60, 1_440];
+/** What a row with the number of pending tasks has there: it is about no time. Its outcome says whether it is a bound. */
+export const moment = -1;
+export const orMore = "pending or more";
 const minuteMs = 60_000;
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -65,6 +69,18 @@ const mergedInto: readonly ((row: StatsRow) => Target)[] = [
   (row) => ({ ...of(row), minute: 0, span: always, workerId: eachFunction }),
 ];
 
+/** The minute whose pending tasks were counted last. */
+const minuteStatements = (d: Dialect) =>
+  ({
+    addMinute: () => sql`
+      insert into dbq_settings (name, value) values ('stats_minute', '0') ${d.keepExisting("value")}`,
+
+    minuteTaken: () => sql`select value from dbq_settings where name = 'stats_minute'`,
+
+    takeMinute: (p) => sql`
+      update dbq_settings set value = ${p.minute} where name = 'stats_minute' and value = ${p.before}`,
+  }) satisfies Record<string, Statement>;
+
 function statsStatements(d: Dialect) {
   const all = listed(d, "dbq_stats", columns);
   const names = [
@@ -82,6 +98,7 @@ function statsStatements(d: Dialect) {
   const since = (time: SQL) => sql`minute >= ${d.time(d.integer(time))}`;
   const before = (time: SQL) => sql`minute < ${d.time(d.integer(time))}`;
   return {
+    ...minuteStatements(d),
     clock: clockOf(d),
 
     /** What a worker has written of one minute. */
@@ -231,6 +248,35 @@ export class StatsOperations {
       replaced.push(...before.map(({ id }) => id));
       made.push({ ...target, ...summed([...before, ...group]) });
     }
+  }
+
+  // ---- how many tasks are pending ------------------------------------------------------------
+
+  *takeMinute(): Program<number | undefined> {
+    const now = Number((yield* rows(this.#s.clock))[0]?.[0]);
+    const begun = String(Math.floor(now / minuteMs) * minuteMs);
+    let [taken] = yield* rows(this.#s.minuteTaken);
+    if (taken === undefined) {
+      yield* count(this.#s.addMinute, {}, false);
+      [taken] = yield* rows(this.#s.minuteTaken);
+    }
+    const before = String(taken?.[0]);
+    if (before === begun) return undefined;
+    const isFirst = (yield* count(this.#s.takeMinute, { minute: begun, before }, false)) > 0;
+    return isFirst ? Number(begun) : undefined;
+  }
+
+  *writeDepths(begun: number, depths: readonly DepthOfQueue[]): Program<void> {
+    const made = depths.map(({ queueName, pending, more }) => ({
+      ...{ minute: begun, span: moment, workerId: eachFunction, queueName, func: "", count: pending },
+      ...{ outcome: more ? orMore : "pending", waitBuckets: "[]", runBuckets: "[]" },
+    }));
+    yield* this.#replace([], made);
+    yield* count(
+      this.#s.deleteOld,
+      { span: moment, workerId: eachFunction, before: begun - foldAfter },
+      false,
+    );
   }
 
   // ---- what is read --------------------------------------------------------------------------

@@ -336,6 +336,8 @@ function statsMethods({ run }: Runner, ops: Operations["stats"]): StatsStore {
   return {
     write: (workerId, minute, counted) => run(() => ops.write(workerId, minute, counted)),
     fold: () => run(() => ops.fold()),
+    takeMinute: () => run(() => ops.takeMinute()),
+    writeDepths: (minute, depths) => run(() => ops.writeDepths(minute, depths)),
     read: (filter) => run(() => ops.read(filter)),
     hours: (time) => run(() => ops.hours(time)),
     counts: (from) => run(() => ops.counts(from)),
@@ -359,6 +361,7 @@ function healthMethods({ run }: Runner, ops: Operations["health"]): HealthStore 
   return {
     backlog: (most, inAll) => run(() => ops.backlog(most, inAll)),
     sample: (status, most) => run(() => ops.sample(status, most)),
+    depths: (inAll) => run(() => ops.depths(inAll)),
     drained: () => run(() => ops.drained()),
   };
 }
@@ -367,6 +370,9 @@ function causeMethods({ run, write }: Runner, ops: Operations["causes"]): Omit<C
   return {
     running: (most) => run(() => ops.running(most)),
     crashes: (within, most) => run(() => ops.crashes(within, most)),
+    depths: (within) => run(() => ops.depths(within)),
+    heads: (levels) => run(() => ops.heads(levels)),
+    started: (most) => run(() => ops.started(most)),
     piles: (least, most) => run(() => ops.piles(least, most)),
     thresholds: () => run(() => ops.thresholds()),
     changeThresholds: (change) => write(() => ops.changeThresholds(change)),

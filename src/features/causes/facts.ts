@@ -1,0 +1,61 @@
+/** What one look has found, and the words that causes have in common. */
+import type { Cause, CauseKind, ReadCauseThresholds } from "../../queue/causes.ts";
+import type { Health, PendingTasks } from "../../queue/health.ts";
+import type { LimitInfo } from "../../queue/limits.ts";
+import type { FunctionStats } from "../../queue/stats.ts";
+import type { Diagnosis } from "../../store.ts";
+import type {
+  CrashedAttempt,
+  HeadOfLevel,
+  RecordedDepth,
+  RunningAttempt,
+  SchedulePile,
+  StartedTask,
+} from "./contract.ts";
+
+/** What one look has found. */
+export interface Facts {
+  /** Milliseconds since 1970. */
+  now: number;
+  thresholds: ReadCauseThresholds;
+  database: readonly Diagnosis[];
+  health: Health;
+  backlog: readonly PendingTasks[];
+  limits: readonly LimitInfo[];
+  /** The attempts that ended within `failingWithin`. */
+  recent: readonly FunctionStats[];
+  /** Those of the last hour. */
+  usual: readonly FunctionStats[];
+  running: readonly RunningAttempt[];
+  /** The attempts that crashed within `crashingWithin`. */
+  crashes: readonly CrashedAttempt[];
+  piles: readonly SchedulePile[];
+  /** How many tasks were pending, by the minute, within `behindFor` and a little more; oldest first. */
+  depths: readonly RecordedDepth[];
+  /** Of the levels whose tasks have waited for `starvedAfter`: those that are first in the order of claims. */
+  heads: readonly HeadOfLevel[];
+  /** The tasks that started last; none where there are no such levels. */
+  started: readonly StartedTask[];
+}
+
+/** How bad it is follows from its kind. */
+export type Found = Omit<Cause, "severity">;
+
+/** The same for the same names in every process, whatever characters they have. */
+export const keyOf = (kind: CauseKind, ...subject: string[]): string =>
+  [kind, ...subject.map((part) => part.replaceAll(/[\\:]/g, "\\$&"))].join(":");
+
+/** A time that another program wrote may be beyond those of `Date`, which would be no time at all. */
+export const dateAt = (time: number): Date => new Date(Math.min(Math.max(time, -mostTime), mostTime));
+
+const mostTime = 8.64e15;
+
+export const noFix = { command: null, action: null };
+
+/**
+ * Says how many tasks wait, such as `3 tasks of send wait`.
+ * @param of words between the number and the verb, such as ` of send`
+ * @param isBound whether the count stopped at this number, so that there may be more tasks
+ */
+export const tasksWait = (count: number, of = "", isBound = count >= 10_000): string =>
+  `${count === 1 ? "1 task" : `${count} tasks`}${isBound ? " or more" : ""}${of} ${count === 1 ? "waits" : "wait"}`;
