@@ -13,7 +13,7 @@ import { depthMargin } from "./waiting.ts";
 import { CauseWatches } from "./watch.ts";
 
 /** Rows and levels that are looked at: 10,000 rows in about 20 ms. */
-const most = { running: 5_000, crashed: 2_000, piled: 10_000, started: 2_000, levels: 50 };
+const most = { running: 5_000, crashed: 2_000, piled: 10_000, started: 2_000, levels: 10 };
 
 /** Milliseconds that facts about the database stay known: they change slowly, and reading them takes longer than all else. */
 const databaseAge = 10_000;
