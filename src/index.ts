@@ -124,6 +124,7 @@ export type {
 export type { TaskChanges } from "./queue/edit.ts";
 export type { Entries, Ids } from "./queue/enqueue.ts";
 export type { Failure, FailureOptions } from "./queue/failures.ts";
+export type { TaskEvent } from "./queue/followed-task.ts";
 export type {
   Health,
   HealthOfQueue,
@@ -155,7 +156,8 @@ export { unknownName } from "./queue/unknown-name.ts";
 export { unsetNames } from "./queue/unset-names.ts";
 /** @internal What the command line says of a task that has not started. */
 export { type Hold, type TaskWaits, taskWaits } from "./queue/waits.ts";
-export type { TaskEvent } from "./queue/watch.ts";
+export type { DeletedTask, TasksEvent, WatchTasksOptions } from "./queue/watch-tasks.ts";
+
 export type {
   AnyEntry,
   GetRunOptions,

@@ -20,6 +20,7 @@ import { openChildExecutors } from "./features/executors/executors.ts";
 import { failures } from "./features/failures/index.ts";
 import { owedHooks } from "./features/hooks/index.ts";
 import { health } from "./features/inspect/health.ts";
+import { watchTasks } from "./features/inspect/watch-tasks.ts";
 import { limits } from "./features/limits/index.ts";
 import { look } from "./features/look/index.ts";
 import { metricsText } from "./features/metrics/prometheus.ts";
@@ -105,6 +106,7 @@ const features = [
   partitions,
   look,
   health,
+  watchTasks,
   stats,
   failures,
   causes,

@@ -17,6 +17,7 @@ import type { Health, HealthLook } from "./health.ts";
 import type { ScheduleFeature } from "./schedules.ts";
 import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
 import type { Wakeups } from "./wakeups.ts";
+import type { TasksEvent, WatchTasksOptions } from "./watch-tasks.ts";
 import type { WorkflowFeature } from "./workflows.ts";
 
 /** What methods of a queue do that features have. `addFeature` in `src/worker/feature.ts` sets them. */
@@ -32,6 +33,7 @@ export interface QueueMethods {
   reader(): Promise<object>;
   /** The same queue over another store of its database: a `Queue`, which is not closed. */
   over(store: FullStore): object;
+  watchTasks(options?: WatchTasksOptions): AsyncGenerator<TasksEvent, void, undefined>;
   functionStats(filter?: FunctionStatsFilter): Promise<FunctionStats[]>;
   listFailures(options?: FailureOptions): Promise<Failure[]>;
   listCauses(): Promise<Cause[]>;

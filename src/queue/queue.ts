@@ -80,6 +80,7 @@ import {
   prepare,
 } from "./enqueue.ts";
 import type { Failure, FailureOptions } from "./failures.ts";
+import type { TaskEvent } from "./followed-task.ts";
 import { GroupCommit } from "./group-commit.ts";
 import type { Health } from "./health.ts";
 import { type QueueInternals, type QueueMethods, setInternals } from "./internals.ts";
@@ -89,7 +90,8 @@ import { checkedResult, type DrainedResult, drainedOutcome, drainedTask } from "
 import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
 import { isAsync, type QueueWithin, warnOfOutside } from "./transaction.ts";
 import { Wakeups } from "./wakeups.ts";
-import { type TaskEvent, TaskWatches } from "./watch.ts";
+import { TaskWatches } from "./watch.ts";
+import type { TasksEvent, WatchTasksOptions } from "./watch-tasks.ts";
 import {
   type AnyEntry,
   type GetRunOptions,
@@ -463,6 +465,14 @@ export class Queue<Db = unknown> {
     const events = this.#watches.watch(taskId(id, "watchTask"), signal);
     return events as AsyncGenerator<TaskEvent<R>, void, undefined>;
   };
+
+  /**
+   * The events of `watchTask` of all tasks that match, from all processes and from now on, each with its task; and `deleted`. In
+   * order for each task. Of several changes of a task between two looks, it tells the last. `signal`, `break` and `return()` end it.
+   * @throws TypeError for a wrong option; while iterating: `signal.reason`, QueueClosedError, DatabaseError
+   */
+  watchTasks = (options?: WatchTasksOptions): AsyncGenerator<TasksEvent, void, undefined> =>
+    this.#feature("watchTasks")(options);
 
   // ---- read ----------------------------------------------------------------------------------
 

@@ -4,22 +4,12 @@
  */
 import { setMaxListeners } from "node:events";
 import { clearTimeout, performance, setTimeout } from "../base/runtime/timers.ts";
-import type { TaskLog } from "../base/tasks/history.ts";
 import { groupBy } from "../base/values/group-by.ts";
-import { toTask, toTaskLog } from "../base/values/records.ts";
 import { QueueClosedError, TaskNotFoundError } from "../errors.ts";
-import type { Store, StoredLogLine, TaskProgress } from "../store.ts";
-import { isFinished, type Task, type TaskRecord, type TaskStatus } from "../task.ts";
+import type { Store } from "../store.ts";
+import { isFinished } from "../task.ts";
+import { FollowedTask, type SeenTasks, type TaskEvent } from "./followed-task.ts";
 import type { Wakeups } from "./wakeups.ts";
-
-/** What `queue.watchTask` yields. */
-export type TaskEvent<R = unknown> =
-  /** The task has this status now, or runs again. */
-  | { type: TaskStatus; task: Task<R> }
-  /** Its function has reported progress. */
-  | { type: "progress"; progress: number; note: string | null }
-  /** Its function has logged a line. */
-  | { type: "log"; line: TaskLog };
 
 /** Milliseconds between two looks without a wake-up. */
 const fallbackPollMs = 500;
@@ -36,76 +26,19 @@ const linesPerLook = 1_000;
 
 type WatchStore = Pick<Store, "taskProgress" | "get" | "logs" | "watch">;
 
-/** What one look has read. */
-interface Seen {
-  states: ReadonlyMap<number, TaskProgress>;
-  /** The rows of the tasks that have moved since the last look. */
-  records: ReadonlyMap<number, TaskRecord>;
-  lines: ReadonlyMap<number, readonly StoredLogLine[]>;
-  /** There may be more lines: no task is reported as finished before its lines. */
-  moreLines: boolean;
-}
-
 /** How far the reader of one iterator has come. */
-class Watch {
-  readonly id: number;
-  generation: number | undefined;
-  progress: number | null = null;
-  note: string | null = null;
-  /** The id of the last line that was delivered. */
-  line = 0;
+class Watch extends FollowedTask {
   ended = false;
   /** Set while the reader waits. */
   resolve: (events: TaskEvent[]) => void = () => undefined;
   reject: (error: unknown) => void = () => undefined;
 
-  constructor(id: number) {
-    this.id = id;
-  }
-
-  /** The events since the last look, in their order. A task's lines come before the status that followed them. */
-  *eventsIn({ states, records, lines, moreLines }: Seen): Generator<TaskEvent> {
-    const record = records.get(this.id);
-    const state = record ?? (states.get(this.id) as TaskProgress);
-    const [isNew, moved] = [this.generation === undefined, state.generationId !== this.generation];
-    const finished = isFinished(state.status);
-    const unread = this.#unread(lines.get(this.id) ?? [], state);
-    if (isNew && !finished && record) yield this.#begin(record);
-    yield* this.#linesIn(unread.filter(({ generationId }) => generationId < state.generationId));
-    if (moved && moreLines && !isNew) return;
-    if (moved && !finished && !isNew && record) yield this.#begin(record);
-    yield* this.#linesIn(unread.filter(({ generationId }) => generationId === state.generationId));
-    yield* this.#progressIn(state);
-    if (!finished || moreLines || !record) return;
-    this.ended = true;
-    yield { type: record.status, task: toTask(record) };
-  }
-
-  /** Lines of an attempt that this look does not know yet come after its start, with the next look. */
-  #unread(lines: readonly StoredLogLine[], { generationId: known }: TaskProgress): readonly StoredLogLine[] {
-    const unread = lines.filter(({ lineId }) => lineId > this.line);
-    const later = unread.findIndex(({ generationId }) => generationId > known);
-    return later < 0 ? unread : unread.slice(0, later);
-  }
-
-  #begin(record: TaskRecord): TaskEvent {
-    this.generation = record.generationId;
-    // A claim clears the progress of the attempt before.
-    if (record.status === "running") [this.progress, this.note] = [null, null];
-    return { type: record.status, task: toTask(record) };
-  }
-
-  *#linesIn(lines: readonly StoredLogLine[]): Generator<TaskEvent> {
-    for (const line of lines) {
-      this.line = Math.max(this.line, line.lineId);
-      yield { type: "log", line: toTaskLog(line) };
-    }
-  }
-
-  *#progressIn({ progress, progressNote: note }: TaskProgress): Generator<TaskEvent> {
-    if (progress === null || (progress === this.progress && note === this.note)) return;
-    [this.progress, this.note] = [progress, note];
-    yield { type: "progress", progress, note };
+  /** The events since the last look. The task's end is the last one. */
+  next(seen: SeenTasks): TaskEvent[] {
+    const events = [...this.eventsIn(seen)];
+    const last = events.at(-1);
+    this.ended = last !== undefined && "task" in last && isFinished(last.task.status);
+    return events;
   }
 }
 
@@ -258,7 +191,7 @@ export class TaskWatches {
   }
 
   /** Three queries at most. The lines are read last, so that none is missing of a task that has ended. */
-  async #read(watches: readonly Watch[]): Promise<Seen> {
+  async #read(watches: readonly Watch[]): Promise<SeenTasks> {
     const byId = groupBy(watches, ({ id }) => id);
     const states = mapById(await this.#store.taskProgress([...byId.keys()]));
     const moved = [...states.values()].filter(({ id, generationId }) =>
@@ -271,10 +204,10 @@ export class TaskWatches {
     return { states, records, lines, moreLines: found.length === linesPerLook };
   }
 
-  #deliver(watch: Watch, seen: Seen): void {
+  #deliver(watch: Watch, seen: SeenTasks): void {
     if (!this.#waiting.has(watch)) return;
     if (seen.states.has(watch.id)) {
-      const events = [...watch.eventsIn(seen)];
+      const events = watch.next(seen);
       if (events.length > 0) this.#settle(watch, () => watch.resolve(events));
     } else {
       this.#settle(watch, () => watch.reject(new TaskNotFoundError(watch.id)));

@@ -4,6 +4,8 @@ import type { Mutant } from "./mutant.ts";
 
 const inOtel = (test: string) => ({ file: "test/entries/otel/otel.test.ts", test });
 
+const watchingTasks = (test: string) => ({ file: "test/features/inspect/watch-tasks.test.ts", test });
+
 export const observingFaults: readonly Mutant[] = [
   {
     name: "a-retry-goes-on-with-the-trace-of-the-enqueue",
@@ -150,5 +152,23 @@ export const observingFaults: readonly Mutant[] = [
       file: "test/features/grafana.full.test.ts",
       test: "Prometheus takes each query, and two scraped processes count once",
     },
+  },
+  {
+    name: "a-deleted-task-is-told-by-nobody",
+    why: "A list that is kept up to date by watchTasks shows deleted tasks for ever.",
+    in: "FollowedTasks.#states",
+    find: "!states.has(id)",
+    replace: "false",
+    caughtBy: watchingTasks(
+      "what was there before is told of when it changes: a cancel, a retry, and a deletion of one that has ended",
+    ),
+  },
+  {
+    name: "a-watch-of-one-function-tells-of-all",
+    why: "Whoever watches one function gets the arguments of all others.",
+    in: "FollowedTasks.#matches",
+    find: "(asked === undefined || asked === func)",
+    replace: "true",
+    caughtBy: watchingTasks("func, queueName and status leave out the events of other tasks"),
   },
 ];

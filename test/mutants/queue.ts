@@ -377,7 +377,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "end-before-the-last-lines",
     why: "Who watches a task with a long log sees it end in the middle of its lines.",
-    in: "Watch.eventsIn",
+    in: "FollowedTask.eventsIn",
     find: "!finished || moreLines || !record",
     replace: "!finished || !record",
     caughtBy: inQueue(

@@ -246,7 +246,7 @@ function metaFilter(value: unknown, name: string): Record<string, string | numbe
   return value as Record<string, string | number | boolean | null>;
 }
 
-const countReaders = {
+export const countReaders = {
   status: statuses,
   func: label,
   queueName: label,

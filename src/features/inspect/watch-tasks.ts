@@ -1,0 +1,155 @@
+/** `queue.watchTasks`: the events of all tasks that match. A reader that does not ask for the next event costs no query. */
+import { setMaxListeners } from "node:events";
+import { countReaders } from "../../base/options/options.ts";
+import { readOptions, signal } from "../../base/options/validators.ts";
+import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers.ts";
+import { QueueClosedError } from "../../errors.ts";
+import { internalsOf } from "../../queue/internals.ts";
+import type { Queue } from "../../queue/queue.ts";
+import type { TasksEvent } from "../../queue/watch-tasks.ts";
+import type { Feature } from "../../worker/feature.ts";
+import { FollowedTasks } from "./followed-tasks.ts";
+
+/** Milliseconds between two looks without a wake-up; and at least, so that looks take a tenth of the time at most. */
+const fallbackMs = 500;
+const pauseMs = 20;
+const pausePerLook = 10;
+
+/** What ends an iteration: an error, or the app that wants no more. */
+class End {
+  readonly #ended: Promise<undefined>;
+  #resolve: () => void = () => undefined;
+  #reject: (error: unknown) => void = () => undefined;
+  /** Ends a pause. */
+  #wake: () => void = () => undefined;
+  #hinted = false;
+
+  constructor() {
+    this.#ended = new Promise((resolve, reject) => {
+      [this.#resolve, this.#reject] = [() => resolve(undefined), reject];
+    });
+    this.#ended.catch(() => undefined);
+  }
+
+  readonly fail = (error: unknown): void => {
+    this.#reject(error);
+    this.#wake();
+  };
+
+  readonly stop = (): void => {
+    this.#resolve();
+    this.#wake();
+  };
+
+  /** Something may have changed. */
+  readonly hint = (): void => {
+    this.#hinted = true;
+    this.#wake();
+  };
+
+  /** What `work` gives; undefined: the app wants no more. @throws with what it was ended */
+  async before<T>(work: Promise<T>): Promise<T | undefined> {
+    work.catch(() => undefined);
+    return await Promise.race([this.#ended, work]);
+  }
+
+  /** Waits for so long at least, and then for a hint. */
+  async pause(least: number): Promise<void> {
+    await this.#sleep(least, false);
+    if (!this.#hinted) await this.#sleep(fallbackMs - least, true);
+    this.#hinted = false;
+  }
+
+  #sleep(ms: number, endsByHint: boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, Math.max(0, ms));
+      this.#wake = () => {
+        if (!endsByHint) return;
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+/** Gives a queue `watchTasks`. */
+export function watchTasks(queue: Queue): Feature {
+  return { methods: { watchTasks: (options) => watch(queue, options) } };
+}
+
+const { func, queueName, status } = countReaders;
+
+/** @throws TypeError; while iterating: `signal.reason`, QueueClosedError, DatabaseError */
+function watch(queue: Queue, given: unknown): AsyncGenerator<TasksEvent, void, undefined> {
+  const { signal: aborted, ...filter } = readOptions(given, "watchTasks", {
+    func,
+    queueName,
+    status,
+    signal,
+  });
+  const { store } = internalsOf(queue);
+  const end = new End();
+  const events = eventsOf(queue, new FollowedTasks(store, filter), end, aborted);
+  const { return: finish, throw: fail } = events;
+  // A generator's own methods would wait until the `next` that is pending has an event.
+  return Object.assign(events, {
+    return: (value: void | PromiseLike<void>) => {
+      end.stop();
+      return finish.call(events, value);
+    },
+    throw: (error: unknown) => {
+      end.stop();
+      return fail.call(events, error);
+    },
+  });
+}
+
+async function* eventsOf(
+  queue: Queue,
+  tasks: FollowedTasks,
+  end: End,
+  aborted: AbortSignal | undefined,
+): AsyncGenerator<TasksEvent, void, undefined> {
+  aborted?.throwIfAborted();
+  const leave = subscribe(queue, end, aborted);
+  try {
+    await end.before(tasks.start());
+    for (;;) {
+      const begun = performance.now();
+      const found = await end.before(tasks.look());
+      if (found === undefined) return;
+      const took = performance.now() - begun;
+      for (const event of found.events) {
+        yield event;
+        aborted?.throwIfAborted();
+      }
+      if (!found.more)
+        await end.before(end.pause(Math.min(Math.max(pauseMs, pausePerLook * took), fallbackMs)));
+    }
+  } finally {
+    leave();
+  }
+}
+
+/** Hears of changes and of the end. Returns what undoes it. */
+function subscribe(queue: Queue, end: End, aborted: AbortSignal | undefined): () => void {
+  const { store, wakeups, beforeClose } = internalsOf(queue);
+  const onAbort = () => end.fail(aborted?.reason);
+  const onClose = async () => end.fail(new QueueClosedError());
+  // Many watches may share one signal; that is no leak.
+  if (aborted) setMaxListeners(0, aborted);
+  aborted?.addEventListener("abort", onAbort);
+  beforeClose.add(onClose);
+  const { hint } = end;
+  const subscriptions = [
+    store.watch(hint),
+    wakeups.onWorkAdded(hint),
+    wakeups.onTaskEnded(hint),
+    wakeups.onTaskNoted(hint),
+  ];
+  return () => {
+    aborted?.removeEventListener("abort", onAbort);
+    beforeClose.delete(onClose);
+    for (const leave of subscriptions) leave();
+  };
+}
