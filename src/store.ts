@@ -47,6 +47,12 @@ export type NewTask = {
   parentId: number | null;
   /** The first ancestor. */
   rootId: number | null;
+  /**
+   * Gives the texts that the row gets in place of `args` and `kwargs`, in the transaction that inserts it, when its id is known. May be
+   * called again.
+   * @default they are the row's
+   */
+  textsOf?: ((id: number) => { args: string; kwargs: string }) | undefined;
 };
 
 /** How a task holds its unique key, and what its enqueue does to the task that holds the key already. */

@@ -4,6 +4,7 @@ import type { DuplicatePolicy, Inserted, NewTask, NewWorker, Operated } from "..
 import type { TaskRecord } from "../../task.ts";
 import type { Operations } from "../sql/operations.ts";
 import type { Program } from "../sql/program.ts";
+import { hasTexts } from "../sql/tasks.ts";
 import type { RepeatPolicy, ServerRunner, ServerSteps } from "./run.ts";
 
 /** A second run would do it twice. */
@@ -42,7 +43,7 @@ export async function insert(
   onDuplicate: DuplicatePolicy,
 ): Promise<Inserted[]> {
   const keyed = tasks.filter(({ uniqueKey }) => uniqueKey !== null).length;
-  const isOneStatement = keyed === 0 && tasks.length > 0 && steps.isOneInsert(tasks);
+  const isOneStatement = keyed === 0 && tasks.length > 0 && !tasks.some(hasTexts) && steps.isOneInsert(tasks);
   let made: Inserted[] = [];
   function* insertAgain(tries: number): Program<Inserted[]> {
     if (tries > 0 && (yield* areThere(ops, tasks, made))) return made;
@@ -70,4 +71,6 @@ function* areThere(ops: Operations, tasks: readonly NewTask[], made: readonly In
 }
 
 const isOf = (record: TaskRecord, task: NewTask | undefined) =>
-  record.func === task?.func && record.args === task.args && record.uniqueKey === task.uniqueKey;
+  record.func === task?.func &&
+  (hasTexts(task) || record.args === task.args) &&
+  record.uniqueKey === task.uniqueKey;

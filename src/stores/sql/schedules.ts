@@ -18,7 +18,7 @@ import type { Dialect, Items, Params, Row } from "./dialect.ts";
 import { changes, count, type Program, rows } from "./program.ts";
 import { readAt, scheduleColumns, toScheduleRecord } from "./rows.ts";
 import { held as heldTask, itemColumns, itemOf, nextSlot, oneRow, type Statement } from "./statements.ts";
-import type { TaskOperations } from "./tasks.ts";
+import { firstGeneration, type TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
 
 type Column = ColumnOf<"dbq_schedules">;
@@ -141,9 +141,6 @@ function writeStatements(d: Dialect) {
       where ${heldTask(d, p, isOne)}`,
   } satisfies Record<string, Statement | undefined>;
 }
-
-/** Of a row that was inserted in this transaction. */
-const firstGeneration = 1;
 
 const namesIn = (names: readonly string[]) => JSON.stringify(names.map((name) => ({ name })));
 

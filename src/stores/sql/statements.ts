@@ -185,6 +185,11 @@ function enqueueStatements(d: Dialect) {
       insert into dbq_tasks (${namesOf(row)}) values (${listOf(Object.values(row))}) ${d.ignoreConflict}`;
     },
 
+    /** The arguments of a task that was just inserted. Not a state change: the generation stays. */
+    writeTexts: (p, { beforeTable, afterTable, afterSet, isOne } = oneRow) => sql`
+      update ${beforeTable} ${d.tasks} ${afterTable} set args = ${d.json(p.args)}, kwargs = ${d.json(p.kwargs)} ${afterSet}
+      where ${held(d, p, isOne)}`,
+
     /** The task that holds a key, whether it has lapsed, and whether another enqueue may replace it. */
     holder: holder(sql.raw("")),
 

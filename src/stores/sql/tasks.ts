@@ -44,6 +44,9 @@ import type { Statement, Statements } from "./statements.ts";
 import type { Texts } from "./texts.ts";
 import type { Transitions } from "./transitions.ts";
 
+/** Of a row that was inserted in this transaction. */
+export const firstGeneration = 1;
+
 /** How often an insert is tried whose key is taken and free by turns. */
 const mostInserts = 10;
 
@@ -67,6 +70,16 @@ const optionNames = Object.keys(optionDefaults) as (keyof typeof optionDefaults)
 
 /** Whether a task has no options that `insertPlain` leaves out. */
 const isPlain = (task: NewTask): boolean => optionNames.every((name) => task[name] === optionDefaults[name]);
+
+/** Whether the row of a task gets texts that depend on its id. Then its insert is more than one statement. */
+export const hasTexts = ({ textsOf }: NewTask): boolean => textsOf !== undefined;
+
+/** The texts of the tasks that were inserted now, which nobody else has seen yet. */
+const textsOf = (tasks: readonly NewTask[], inserted: readonly Inserted[]): Params[] =>
+  tasks.flatMap(({ textsOf: texts }, i) => {
+    const { id, duplicate } = inserted[i] as Inserted;
+    return texts && !duplicate ? [{ id, generationId: firstGeneration, ...texts(id) }] : [];
+  });
 
 /** The task that holds a unique key, as it was when it was read. */
 type Holder = TaskVersion & {
@@ -141,6 +154,12 @@ export class TaskOperations {
   // ---- insert --------------------------------------------------------------------------------
 
   *insert(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Program<Inserted[]> {
+    const inserted = yield* this.#insertAll(tasks, onDuplicate);
+    if (tasks.some(hasTexts)) yield* changes(this.#s.writeTexts, textsOf(tasks, inserted));
+    return inserted;
+  }
+
+  *#insertAll(tasks: readonly NewTask[], onDuplicate: DuplicatePolicy): Program<Inserted[]> {
     if (onDuplicate !== "report") yield* this.#refuseDuplicates(tasks, onDuplicate.refuse);
     const inserted: Inserted[] = [];
     // A task with a key may be a duplicate, so it is inserted by itself; the tasks between two of them in one batch.
@@ -218,7 +237,7 @@ export class TaskOperations {
 
   /** False: a worker has claimed the holder meanwhile, or another enqueue has changed it. */
   *#replace({ id, generationId }: Holder, row: NewTask & KeyParams): Program<boolean> {
-    const [replaced] = yield* changes(this.#s.replace, [{ ...row, id, generationId }]);
+    const [replaced] = yield* changes(this.#s.replace, [{ ...row, ...row.textsOf?.(id), id, generationId }]);
     // The claim cursors may have passed its id.
     if (replaced) yield* rewindCursors();
     return replaced === true;
