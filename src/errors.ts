@@ -18,6 +18,9 @@ export type DbqErrorCode =
   | "DBQ_TASK_UNDOING"
   | "DBQ_TASK_STARTED"
   | "DBQ_TASK_CORRUPT"
+  | "DBQ_DECRYPTION_FAILED"
+  | "DBQ_NOT_ENCRYPTED"
+  | "DBQ_KEY_MISSING"
   | "DBQ_ASYNC_TRANSACTION"
   | "DBQ_LOST_GENERATION"
   | "DBQ_DUPLICATE"
@@ -284,6 +287,45 @@ export class TaskCorruptError extends DbqError {
   static override readonly [classId]: string = "TaskCorruptError";
   constructor(column: string, problem: string) {
     super("DBQ_TASK_CORRUPT", `column ${column}: ${problem}`);
+  }
+}
+
+/** An encrypted value is not what this queue has written in its place: somebody has changed it, or copied it from another row. */
+export class DecryptionFailedError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "DecryptionFailedError";
+  /** @param what such as `the args of task 12` */
+  constructor(what: string) {
+    super(
+      "DBQ_DECRYPTION_FAILED",
+      `${what}: the encrypted value was changed, or copied from another place, since dbq wrote it`,
+    );
+  }
+}
+
+/** A value is in clear, and the queue's `encryption` has `required: true`. */
+export class NotEncryptedError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "NotEncryptedError";
+  /** @param what such as `the args of task 12` */
+  constructor(what: string) {
+    super("DBQ_NOT_ENCRYPTED", `${what}: the value is not encrypted, and this queue requires that it is`);
+  }
+}
+
+/** A value is encrypted with a key that this queue does not have. */
+export class KeyMissingError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "KeyMissingError";
+  /** The id of the key. */
+  readonly keyId: string;
+
+  constructor(column: string, keyId: string) {
+    super(
+      "DBQ_KEY_MISSING",
+      `${column}: encrypted with the key ${keyId}, which is not among the keys of this queue's encryption`,
+    );
+    this.keyId = keyId;
   }
 }
 

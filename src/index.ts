@@ -1,6 +1,7 @@
 /** dbq: plain async functions, run later, durably, in the database that an app already has. */
 
 export type { Duration } from "./base/options/durations.ts";
+export type { EncryptionKey, EncryptionOptions } from "./base/options/encryption.ts";
 export type { Limit, LimitTarget, PauseTarget, Rate } from "./base/options/limits.ts";
 export type { MemorySize } from "./base/options/modules.ts";
 export type {
@@ -53,11 +54,14 @@ export {
   DatabaseMovedError,
   DbqError,
   type DbqErrorCode,
+  DecryptionFailedError,
   DuplicateTaskError,
   InvalidArgumentsError,
   InvalidResultError,
+  KeyMissingError,
   LogMovedError,
   LostGenerationError,
+  NotEncryptedError,
   NotInTaskError,
   NotSerializableError,
   OutcomeUnknownError,
@@ -138,6 +142,7 @@ export type { LimitInfo } from "./queue/limits.ts";
 /** @internal For commands that list tasks. */
 export { listBeginnings } from "./queue/listed.ts";
 export { Queue } from "./queue/queue.ts";
+export type { ReencryptOptions, ReencryptProgress, ReencryptResult } from "./queue/reencrypt.ts";
 export type { DrainedResult } from "./queue/settle-drained.ts";
 export type {
   AttemptStats,

@@ -16,6 +16,7 @@ import { processGlobal } from "./base/runtime/process-globals.ts";
 import type { Enqueueable } from "./base/tasks/enqueueable.ts";
 import { traced, traces } from "./events.ts";
 import { causes } from "./features/causes/index.ts";
+import { encryption } from "./features/encryption/index.ts";
 import { openChildExecutors } from "./features/executors/executors.ts";
 import { failures } from "./features/failures/index.ts";
 import { owedHooks } from "./features/hooks/index.ts";
@@ -83,7 +84,9 @@ async function openWith(target: QueueTarget, read: ReadQueueOptions): Promise<Qu
       "openQueue: the option partitionFinished is Postgres's: leave it out for another database",
     );
   }
-  return withFeatures(new Queue(store, read));
+  if (!read.encryption) return withFeatures(new Queue(store, read));
+  const { openEncrypted } = await import("./features/encryption/open.ts");
+  return withFeatures(new Queue(await openEncrypted(store, read.encryption), read));
 }
 
 const executors = (): Feature => ({ executors: openChildExecutors });
@@ -110,6 +113,7 @@ const features = [
   stats,
   failures,
   causes,
+  encryption,
   metrics,
   views,
   workflows,

@@ -48,6 +48,21 @@ const errors: Record<DbqErrorCode, [error: dbq.DbqError, name: string, says: str
     "TaskStartedError",
     "task 7 was not changed: it is running",
   ],
+  DBQ_DECRYPTION_FAILED: [
+    new dbq.DecryptionFailedError("the args of task 7"),
+    "DecryptionFailedError",
+    "the args of task 7: the encrypted value was changed, or copied from another place, since dbq wrote it",
+  ],
+  DBQ_NOT_ENCRYPTED: [
+    new dbq.NotEncryptedError("the args of task 7"),
+    "NotEncryptedError",
+    "the args of task 7: the value is not encrypted, and this queue requires that it is",
+  ],
+  DBQ_KEY_MISSING: [
+    new dbq.KeyMissingError("args", "2026-11"),
+    "KeyMissingError",
+    "args: encrypted with the key 2026-11, which is not among the keys of this queue's encryption",
+  ],
   DBQ_TASK_CORRUPT: [new dbq.TaskCorruptError("args", "no JSON"), "TaskCorruptError", "column args: no JSON"],
   DBQ_ASYNC_TRANSACTION: [new dbq.AsyncTransactionError("not async"), "AsyncTransactionError", "not async"],
   DBQ_LOST_GENERATION: [

@@ -36,6 +36,7 @@ export const sections: readonly Section[] = [
       "docs/managers.md",
       "docs/databases.md",
       "docs/drizzle-and-migrations.md",
+      "docs/encryption.md",
       "docs/dashboard.md",
       "docs/cli.md",
       "docs/observability.md",

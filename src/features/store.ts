@@ -2,6 +2,7 @@
 import type { RequestStore, Store, StoreTransaction } from "../store.ts";
 import type { CauseStore } from "./causes/contract.ts";
 import type { DrainStore } from "./drain/contract.ts";
+import type { EncryptionStore } from "./encryption/contract.ts";
 import type { FailureStore } from "./failures/contract.ts";
 import type { HookStore } from "./hooks/contract.ts";
 import type { HealthStore } from "./inspect/contract.ts";
@@ -20,6 +21,7 @@ export interface FeatureStores {
   readonly agents: AgentStore;
   readonly causes: CauseStore;
   readonly drains: DrainStore;
+  readonly encryption: EncryptionStore;
   readonly failures: FailureStore;
   readonly health: HealthStore;
   readonly hooks: HookStore;

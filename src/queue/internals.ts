@@ -14,6 +14,7 @@ import type {
 import type { Prepared } from "./enqueue.ts";
 import type { Failure, FailureOptions } from "./failures.ts";
 import type { Health, HealthLook } from "./health.ts";
+import type { ReencryptOptions, ReencryptResult } from "./reencrypt.ts";
 import type { ScheduleFeature } from "./schedules.ts";
 import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
 import type { Wakeups } from "./wakeups.ts";
@@ -42,6 +43,7 @@ export interface QueueMethods {
   setCauseThresholds(changes: CauseThresholdChanges): Promise<ReadCauseThresholds>;
   /** The metrics as Prometheus reads them. @throws TypeError without the package prom-client; DatabaseError */
   metrics(): Promise<string>;
+  reencrypt(options?: ReencryptOptions): Promise<ReencryptResult>;
   /** `schedule` and its relatives. */
   readonly schedules: ScheduleFeature;
   /** `emitEvent` and its relatives. */

@@ -30,6 +30,7 @@ import type { AnyFunction } from "../base/tasks/registry.ts";
 import type { Schedule, ScheduleListOptions, ScheduleTiming } from "../base/tasks/schedule.ts";
 import { isEnding } from "../base/values/ending.ts";
 import { toAttempt, toTask, toTaskLog } from "../base/values/records.ts";
+import { readableOnly } from "../base/values/sealed.ts";
 import {
   AsyncTransactionError,
   QueueClosedError,
@@ -85,6 +86,7 @@ import { GroupCommit } from "./group-commit.ts";
 import type { Health } from "./health.ts";
 import { type QueueInternals, type QueueMethods, setInternals } from "./internals.ts";
 import { type LimitInfo, listLimits, pause, resume, setLimit } from "./limits.ts";
+import type { ReencryptOptions, ReencryptResult } from "./reencrypt.ts";
 import { methodsOf, type ScheduleActions, type ScheduleEntries, type ScheduleEntry } from "./schedules.ts";
 import { checkedResult, type DrainedResult, drainedOutcome, drainedTask } from "./settle-drained.ts";
 import type { FunctionStats, FunctionStatsFilter, StatsOptions, StatsPoint } from "./stats.ts";
@@ -440,13 +442,14 @@ export class Queue<Db = unknown> {
 
   /**
    * The return value of the task's function.
-   * @throws TaskFailedError, TaskCancelledError, and as `awaitTaskCompletion`
+   * @throws TaskFailedError, TaskCancelledError; KeyMissingError, DecryptionFailedError, NotEncryptedError for a result that cannot be
+   * used; and as `awaitTaskCompletion`
    */
   awaitTaskResult = async <R = unknown>(id: TaskId<R> | number, options?: AwaitOptions): Promise<R> => {
     const task = await this.#await<R>(id, options, "awaitTaskResult");
     if (task.status === "failed") throw new TaskFailedError(task);
     if (task.status === "cancelled") throw new TaskCancelledError(task.id, task.error?.message);
-    return task.result as R;
+    return readableOnly(task.result, `the result of task ${task.id}`) as R;
   };
 
   /**
@@ -693,6 +696,14 @@ export class Queue<Db = unknown> {
    */
   deleteTasks = async (filter: CountFilter, options?: BulkOptions): Promise<BulkResult> =>
     await this.#bulk("delete", filter, readBulkOptions(options, "deleteTasks"));
+
+  /**
+   * Encrypts everything with the first key, what is in clear too, in small transactions and while workers run. What an aborted call has
+   * done stays done, and the next call goes on with the rest. A call that has skipped nothing lets the database forget the other keys.
+   * @throws TypeError for a queue without the option `encryption`; DatabaseError; the signal's reason
+   */
+  reencrypt = async (options?: ReencryptOptions): Promise<ReencryptResult> =>
+    this.#feature("reencrypt")(options);
 
   async #bulk(kind: BulkKind, filter: CountFilter, options: BulkCancelOptions): Promise<BulkResult> {
     const open = this.#open();

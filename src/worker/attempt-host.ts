@@ -26,6 +26,8 @@ export interface AttemptHost {
   readonly features?: AttemptFeatures | undefined;
   /** The task is not this attempt's any more: looks why, and calls `lose`. Never rejects. */
   checkLoss(record: TaskRecord): Promise<void>;
+  /** The worker cannot read the task, and hands it back. It takes no task of the function for a while. @default the task waits instead */
+  setAside?(record: TaskRecord, error: Error): void;
   /** Whether a transaction of the function's own has completed the task. */
   isCompleted(record: TaskRecord): Promise<boolean>;
   /** Reports an error that changes nothing: a hook or a retry policy threw. */

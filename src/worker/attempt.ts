@@ -19,7 +19,10 @@ import { describeThrown, failureOf, isA } from "../base/values/thrown.ts";
 import {
   anotherTryAfter,
   ChildEndedError,
+  DecryptionFailedError,
+  KeyMissingError,
   LostGenerationError,
+  NotEncryptedError,
   timeoutError,
   toError,
   WorkerStoppedError,
@@ -36,6 +39,7 @@ import type { Execution, Executor } from "./executor.ts";
 import { FinalFailure } from "./final-failure.ts";
 import { runHook } from "./hooks.ts";
 import { AttemptLog } from "./logs.ts";
+import { setAsideFor } from "./set-aside.ts";
 import { LazyAbort, type RunningTask, runAs, runningTask } from "./task-context.ts";
 
 /** Milliseconds that a completion in the function's own transaction, or a feature, waits until the log is written. */
@@ -43,6 +47,9 @@ const logWriteMs = 100;
 
 /** The monotonic clock. It wraps around: a difference is right up to 37 hours. */
 const sixteenths = (): number => (performance.now() * 16) | 0;
+
+/** Of a feature's part of the attempt, such as a stored step that nobody may use. */
+const unreadableErrors = [KeyMissingError, DecryptionFailedError, NotEncryptedError];
 
 type Failure = { error: unknown; as: AttemptOutcome; final: boolean };
 
@@ -268,13 +275,21 @@ export class RunningAttempt implements Execution {
       args = decodeArgs(this.record.args);
       this.#kwargs = decodeObject(this.record.kwargs, "kwargs");
     } catch (error) {
-      this.#finishWith(this.#failed({ error, as: "failed", final: true }));
+      this.#finishWith(this.#unreadable(error as Error));
       return;
     }
     const { beforeRun } = this.definition;
     if (beforeRun)
       void this.#hook("beforeRun", () => beforeRun(toTask(this.record))).then(() => this.#run(args));
     else this.#run(args);
+  }
+
+  /** A worker that has the key can run the task. Whatever else is wrong with it would be wrong in the next attempt, too. */
+  #unreadable(error: Error): MaybePromise<Outcome> {
+    if (!isA(error, KeyMissingError)) return this.#failed({ error, as: "failed", final: true });
+    if (!this.#host.setAside) return this.#outcome({ kind: "snoozed", delay: setAsideFor });
+    this.#host.setAside(this.record, error);
+    return this.#outcome({ kind: "interrupted" });
   }
 
   // ---- the call ------------------------------------------------------------------------------
@@ -363,6 +378,8 @@ export class RunningAttempt implements Execution {
     if (end.how === "returned") return this.#succeeded(end.value);
     if (isA(error, DecidedEnd)) return this.#decided(error);
     if (FinalFailure.isOne(error)) return this.#failed({ error: error.cause, as: "failed", final: true });
+    if (this.#part && unreadableErrors.some((kind) => isA(error, kind)))
+      return this.#unreadable(error as Error);
     if (isA(error, CancelTask)) return this.#cancelledBy(error);
     // The app may have thrown a subclass, so its delay is validated again.
     if (isA(error, SnoozeTask))

@@ -28,6 +28,7 @@ import { PendingSettlement } from "./pending-settlement.ts";
 import { PrefetchBuffer, PrefetchControl, roomForCrashSensitive } from "./prefetch.ts";
 import { ProgressNotes } from "./progress.ts";
 import { Reports } from "./reports.ts";
+import { SetAside } from "./set-aside.ts";
 import { throttleHolding } from "./throttle.ts";
 
 const noLoss: ReadonlyMap<RunningAttempt, Loss> = new Map();
@@ -71,6 +72,7 @@ export class Dispatcher {
   /** Claims of features that are under way, and what runs beside the slots because of them. */
   #takingOn = 0;
   readonly #beside = new Set<RunningAttempt>();
+  readonly #setAside = new SetAside(() => this.lookForWork());
   readonly #failures = new CycleFailures((batch) => this.#settleAgain(batch));
   readonly #reports: Reports;
 
@@ -93,6 +95,7 @@ export class Dispatcher {
       noteProgress: (record, progress, note) => this.#progress.add(record, progress, note),
       throttle: (record, delay) => throttleHolding(this.#held, host.store.limits, record, delay, report),
       checkLoss: ({ id }) => this.ownership.check([id]),
+      setAside: (record, error) => this.#leaveAlone(record, error),
       isCompleted: (record) => this.ownership.isCompleted(record),
       features: host.featuresOf?.(() => this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0),
       report,
@@ -276,7 +279,7 @@ export class Dispatcher {
       ahead > 0 || !underWay.isAlone(batch)
         ? roomForCrashSensitive(concurrency, this.#owned, batch) - underWay.claiming.crashSensitive
         : limit;
-    const funcs = this.#host.funcs();
+    const funcs = this.#setAside.among(this.#host.funcs());
     const sharing = this.#host.sharing(funcs);
     this.#sharing = sharing !== undefined;
     // While a task would wait for its turn, a clock that a test steps stands still.
@@ -285,6 +288,14 @@ export class Dispatcher {
     if (!sharing && !this.#limited) return request;
     const freed = batch.map(({ attempt }) => attempt.record);
     return { ...request, ...(sharing && { sharing }), ...(freed.length > 0 && { freed }) };
+  }
+
+  #leaveAlone({ func, id }: TaskRecord, error: Error): void {
+    if (this.#setAside.add(func))
+      this.#host.reportError(
+        error,
+        `task "${func}" (${id}), whose function this worker leaves alone for a minute`,
+      );
   }
 
   /** Takes over what the store did. Nothing that can fail may come between a claim and the start of its tasks. */

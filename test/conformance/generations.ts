@@ -117,6 +117,7 @@ export function checked(store: FullStore): FullStore {
     stats: store.stats,
     failures: store.failures,
     causes: store.causes,
+    encryption: store.encryption,
     health: store.health,
     hooks: store.hooks,
     testing: store.testing,

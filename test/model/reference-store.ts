@@ -115,6 +115,9 @@ export function referenceStore(reference: Reference): FullStore {
     get failures(): never {
       return missing("failures")();
     },
+    get encryption(): never {
+      return missing("encryption")();
+    },
     get causes(): never {
       return missing("causes")();
     },

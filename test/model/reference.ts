@@ -49,6 +49,7 @@ export type Method = Exclude<
   | "stats"
   | "failures"
   | "causes"
+  | "encryption"
   | "health"
   | "hooks"
   | "testing"

@@ -105,7 +105,7 @@ export const valueFaults: readonly Mutant[] = [
   {
     name: "corrupt-args-are-tried-again",
     why: "A row whose arguments cannot be decoded is retried three times.",
-    in: "RunningAttempt.#start",
+    in: "RunningAttempt.#unreadable",
     find: "final: true",
     replace: "final: false",
     caughtBy: {

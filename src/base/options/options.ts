@@ -4,6 +4,7 @@ import type { Retention } from "../../store.ts";
 import { type TaskStatus, taskStatuses } from "../../task.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Duration, show } from "./durations.ts";
+import { type EncryptionOptions, type ReadEncryptionOptions, readEncryptionOptions } from "./encryption.ts";
 import {
   anything,
   boolean,
@@ -84,6 +85,12 @@ export interface QueueOptions {
    * @default false
    */
   partitionFinished?: boolean;
+  /**
+   * Encrypts what tasks carry: arguments, results, errors, steps, events, log lines and the arguments of schedules. Names, times,
+   * keys and `meta` stay readable.
+   * @default nothing is encrypted
+   */
+  encryption?: EncryptionOptions;
 }
 
 export interface ReadQueueOptions {
@@ -98,6 +105,7 @@ export interface ReadQueueOptions {
   poolSize?: number;
   requestTimeout?: number;
   schema?: string;
+  encryption?: ReadEncryptionOptions;
   /** A test's clock; undefined: that of the database, and of this host. */
   clock?: Clock | undefined;
 }
@@ -120,6 +128,7 @@ export function readQueueOptions(given: unknown): ReadQueueOptions {
     requestTimeout: duration({ min: 1, max: day }),
     schema: schemaName,
     partitionFinished: boolean,
+    encryption: readEncryptionOptions,
     retention: (value, name) => ({
       ...defaultRetention,
       ...readOptions<Retention>(value, name, {

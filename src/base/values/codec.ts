@@ -9,6 +9,7 @@ import { types } from "node:util";
 import { NotSerializableError, PayloadTooLargeError, TaskCorruptError } from "../../errors.ts";
 import type { JsonObject } from "../../task.ts";
 import { kindOf, show } from "../options/durations.ts";
+import { refuseUnreadable, sealedArgument } from "./sealed.ts";
 
 /** Deeper values are refused: recursive readers of the row, in any language, have a finite stack. */
 export const maxDepth = 100;
@@ -55,9 +56,10 @@ export function checkSize(what: string, limit: number, ...texts: readonly string
   if (size > limit) throw new PayloadTooLargeError(what, size, limit);
 }
 
-/** @throws TaskCorruptError */
+/** @throws TaskCorruptError; as `refuseUnreadable` */
 export function decodeArgs(text: string): unknown[] {
   if (text === "[]") return [];
+  refuseUnreadable(sealedArgument(text)?.sealed ?? text, "args");
   const value = decode(text, "args");
   if (!Array.isArray(value))
     throw new TaskCorruptError("args", `expected a JSON array, got ${describe(value)}`);
@@ -74,8 +76,9 @@ export function decodeObject(text: string, column: string): JsonObject {
   return value as JsonObject;
 }
 
-/** @throws TaskCorruptError */
+/** @throws TaskCorruptError; as `refuseUnreadable` */
 export function decode(text: string, column: string): unknown {
+  refuseUnreadable(text, column);
   let value: unknown;
   try {
     value = JSON.parse(text);

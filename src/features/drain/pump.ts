@@ -7,7 +7,7 @@ import { setImmediate, sleep } from "../../base/runtime/timers.ts";
 import { defaultBackoff } from "../../base/tasks/backoff.ts";
 import { messageId } from "../../base/tasks/drained.ts";
 import { describeThrown, failureOf } from "../../base/values/thrown.ts";
-import { WorkerStoppedError } from "../../errors.ts";
+import { KeyMissingError, WorkerStoppedError } from "../../errors.ts";
 import type { Wakeups } from "../../queue/wakeups.ts";
 import type { Outcome, SettleAndClaimResult, TaskVersion } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
@@ -16,6 +16,7 @@ import { CycleLoop } from "../../worker/cycle-loop.ts";
 import { publishClaim } from "../../worker/events.ts";
 import { KeptTasks } from "../../worker/pruning.ts";
 import { RefusedTasks } from "../../worker/refused-tasks.ts";
+import { setAsideFor } from "../../worker/set-aside.ts";
 import type { FullStore } from "../store.ts";
 import { Backlog } from "./backlog.ts";
 import { parts, type Staged, staged } from "./messages.ts";
@@ -300,6 +301,8 @@ export class Pump {
     }
     const version = { id, generationId, workerId, startedAt, func };
     if (end.as === "unsent") return { ...version, kind: "interrupted" };
+    // A drain that has the key can send it.
+    if (end.error instanceof KeyMissingError) return { ...version, kind: "snoozed", delay: setAsideFor };
     const { onRefused } = this.#host.options;
     const failure = failureOf("failed", describeThrown(end.error));
     return onRefused === "retry" && retryCount < maxRetries

@@ -3,11 +3,12 @@ import { performance } from "../../base/runtime/timers.ts";
 import { cutToLevels } from "../../base/text/levels.ts";
 import { decodeArgs, decodeObject, maxDepth } from "../../base/values/codec.ts";
 import { describeThrown, failureOf } from "../../base/values/thrown.ts";
-import { TaskCorruptError } from "../../errors.ts";
+import { KeyMissingError, TaskCorruptError } from "../../errors.ts";
 import type { QueueInternals } from "../../queue/internals.ts";
 import type { ClaimRequest, Outcome, SettleAndClaimResult } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { watchForWork } from "../../worker/change-listener.ts";
+import { setAsideFor } from "../../worker/set-aside.ts";
 import type { AgentRecord } from "./contract.ts";
 import { Polls } from "./polls.ts";
 import { type Held, keyOf, type Session } from "./session.ts";
@@ -224,7 +225,9 @@ export class Claims {
         checkCarried(task);
         good.push(task);
       } catch (error) {
-        bad.push({ ...task, kind: "failed", ...failureOf("failed", describeThrown(error)) });
+        // A Manager that has the key can hand it out.
+        if (error instanceof KeyMissingError) bad.push({ ...task, kind: "snoozed", delay: setAsideFor });
+        else bad.push({ ...task, kind: "failed", ...failureOf("failed", describeThrown(error)) });
       }
     }
     if (bad.length > 0) {

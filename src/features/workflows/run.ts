@@ -9,6 +9,7 @@ import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
 import { performance, setImmediate, setTimeout } from "../../base/runtime/timers.ts";
 import { checkSize, decode, encode } from "../../base/values/codec.ts";
 import { resultIn, toTask } from "../../base/values/records.ts";
+import { readableOnly } from "../../base/values/sealed.ts";
 import { describeThrown } from "../../base/values/thrown.ts";
 import {
   AsyncTransactionError,
@@ -161,7 +162,7 @@ export class WorkflowRun implements AttemptPart {
     const step = this.steps.get(name);
     if (!step) return undefined;
     if (step.childId !== null) return { childId: step.childId };
-    if (step.error !== null) throw toError(JSON.parse(step.error) as TaskError);
+    if (step.error !== null) throw toError(decode(step.error, errorOfStep(name)) as TaskError);
     return { value: valueIn(step), childId: null };
   }
 
@@ -178,7 +179,8 @@ export class WorkflowRun implements AttemptPart {
       return;
     }
     try {
-      const status = step.error === null ? "completed" : (JSON.parse(step.value ?? "") as FinishedStatus);
+      const status =
+        step.error === null ? "completed" : (decode(step.value ?? "", valueOfStep(name)) as FinishedStatus);
       const result = step.error === null ? step.value : null;
       settleChild(settle, { ...endedTask, id, func, status, result, error: step.error });
     } catch (error) {
@@ -546,7 +548,7 @@ export class WorkflowRun implements AttemptPart {
       const [result, task] = [results.get(id), tasks.get(id)];
       if (result !== undefined) {
         this.#met.set(name, { name, status: "completed", result, error: null });
-        this.#settle(name, ({ resolve }) => resolve(resultIn(result)));
+        this.#settle(name, ({ resolve }) => resolve(readableOnly(resultIn(result), resultOf(id))));
       } else if (task) {
         const { status, result, error } = task;
         this.#met.set(name, { name, status: status as FinishedStatus, result, error });
@@ -639,8 +641,11 @@ function isBehind(cause: unknown, thrown: unknown): boolean {
   return false;
 }
 
+const valueOfStep = (name: string) => `the value of step ${JSON.stringify(name)}`;
+const errorOfStep = (name: string) => `the error of step ${JSON.stringify(name)}`;
+
 export const valueIn = ({ name, value }: Pick<StoredStep, "name" | "value">): unknown =>
-  value === null ? undefined : decode(value, `the value of step ${JSON.stringify(name)}`);
+  value === null ? undefined : decode(value, valueOfStep(name));
 
 /** Neutral values for the columns that a parent does not keep of a child. */
 const endedTask = {
@@ -651,12 +656,14 @@ const endedTask = {
   ...{ slot: null, parentId: null, rootId: null },
 };
 
+const resultOf = (id: number) => `the result of task ${id}`;
+
 export function settleChild(
   { resolve, reject }: Pick<Waiting, "resolve" | "reject">,
   record: TaskRecord,
 ): void {
   const task = toTask(record);
-  if (task.status === "completed") resolve(task.result);
+  if (task.status === "completed") resolve(readableOnly(task.result, resultOf(task.id)));
   else if (task.status === "failed") reject(new TaskFailedError(task));
   else reject(new TaskCancelledError(task.id, task.error?.message));
 }

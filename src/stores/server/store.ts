@@ -1,5 +1,6 @@
 /** The store on a server. What Postgres and MySQL differ in is a `ServerKind`. */
 import { type Clock, systemClock } from "../../base/runtime/clock.ts";
+import { encryptionFacts } from "../../features/encryption/contract.ts";
 import type { Note } from "../../features/look/contract.ts";
 import type { PartitionStore } from "../../features/partitions/contract.ts";
 import type { FullRequestStore, FullStore } from "../../features/store.ts";
@@ -241,7 +242,8 @@ async function diagnosed(
   const { isDenied } = kind.migrations;
   const move = await transferFactsOf(() => runner.run(() => ops.transfer.state()), isDenied);
   const unreadable = await runner.run(() => unreadableFacts(ops.texts.dialect, isDenied));
-  return [...facts, { name: "claim strategy", value: strategy }, ...move, ...unreadable];
+  const keys = encryptionFacts((await runner.run(() => ops.encryption.fingerprints())).keys());
+  return [...facts, { name: "claim strategy", value: strategy }, ...move, ...unreadable, ...keys];
 }
 
 function notingStore(store: FullStore, runner: ServerRunner, ops: Operations, note: Note): FullStore {

@@ -5,6 +5,7 @@ import { AgentOperations } from "./agents.ts";
 import { CauseReportOperations } from "./cause-reports.ts";
 import { CauseOperations } from "./causes.ts";
 import { DrainOperations } from "./drains.ts";
+import { EncryptionOperations } from "./encryption.ts";
 import { FailureOperations } from "./failures.ts";
 import { HealthOperations } from "./health.ts";
 import { LimitOperations } from "./limits.ts";
@@ -42,6 +43,7 @@ export interface Operations {
   health: HealthOperations;
   causes: CauseOperations;
   causeReports: CauseReportOperations;
+  encryption: EncryptionOperations;
   hooks: OwedHookOperations;
   testing: TestingOperations;
   workflows: WorkflowOperations;
@@ -85,6 +87,7 @@ export function operationsOf(
     health: new HealthOperations(texts),
     causes: new CauseOperations(texts),
     causeReports: new CauseReportOperations(texts),
+    encryption: new EncryptionOperations(texts),
     hooks,
     testing: new TestingOperations(texts),
     workflows,

@@ -2,6 +2,7 @@
 import type { LimitScope } from "../../base/options/limits.ts";
 import type { CauseReportStore, CauseStore } from "../../features/causes/contract.ts";
 import type { DrainStore } from "../../features/drain/contract.ts";
+import type { EncryptionStore } from "../../features/encryption/contract.ts";
 import type { FailureStore } from "../../features/failures/contract.ts";
 import type { HookStore } from "../../features/hooks/contract.ts";
 import type { HealthStore } from "../../features/inspect/contract.ts";
@@ -23,6 +24,7 @@ import type { Program, Runner } from "./program.ts";
 import { withRefusals } from "./refusals.ts";
 import { idsOf } from "./removal.ts";
 import { settleAndClaim } from "./settle-and-claim.ts";
+import { hasTexts } from "./tasks.ts";
 
 const ignore = () => undefined;
 
@@ -40,6 +42,7 @@ type StoreMethods = TaskStore &
     | "failures"
     | "health"
     | "causes"
+    | "encryption"
     | "hooks"
     | "testing"
     | "workflows"
@@ -63,6 +66,7 @@ export function methodsOver(
     health,
     causes,
     causeReports,
+    encryption,
     hooks,
     testing,
     workflows,
@@ -93,6 +97,7 @@ export function methodsOver(
     failures: failureMethods(runner, failures),
     health: healthMethods(runner, health),
     causes: { ...causeMethods(runner, causes), reports: reportMethods(runner, causeReports) },
+    encryption: encryptionMethods(runner, encryption),
     hooks: hookMethods(runner, hooks),
     testing: testingMethods(runner, testing, tasks),
     workflows: workflowMethods(runner, workflows, undo),
@@ -129,7 +134,8 @@ function taskMethods(
 
 /** BEGIN and COMMIT would take as long again as the statement: 6 µs on SQLite, two round trips on a server. */
 function isOneStatement(tasks: readonly NewTask[]): boolean {
-  return tasks.length === 1 && tasks[0]?.uniqueKey === null;
+  const [task] = tasks;
+  return tasks.length === 1 && task?.uniqueKey === null && !hasTexts(task);
 }
 
 function agentMethods({ run, write }: Runner, ops: Operations["agents"]): AgentStore {
@@ -393,6 +399,16 @@ function reportMethods({ run, write }: Runner, ops: Operations["causeReports"]):
     record: (reporter, found, endedAfter) => write(() => ops.record(reporter, found, endedAfter)),
     acknowledge: (report, reporter) => run(() => ops.acknowledge(report, reporter)),
     release: (name, reporter) => run(() => ops.release(name, reporter)),
+  };
+}
+
+function encryptionMethods({ run, write }: Runner, ops: Operations["encryption"]): EncryptionStore {
+  return {
+    fingerprints: () => run(() => ops.fingerprints()),
+    keepFingerprint: (keyId, fingerprint) => run(() => ops.keepFingerprint(keyId, fingerprint)),
+    forgetOthers: (keyId) => write(() => ops.forgetOthers(keyId)),
+    rewrite: (table, after, limit, change) => write(() => ops.rewrite(table, after, limit, change)),
+    size: (table) => run(() => ops.size(table)),
   };
 }
 

@@ -1,6 +1,7 @@
 /** The operations of workflows, each written once for all databases. `WorkflowStore` in its contract says what they promise. */
 import { sql } from "drizzle-orm/sql/sql";
 import { isEnding } from "../../base/values/ending.ts";
+import { withArgument } from "../../base/values/sealed.ts";
 import {
   type EndedChild,
   groupFunction,
@@ -938,9 +939,6 @@ function groupTask(like: NewTask | undefined): NewTask {
     ...{ traceContext: like?.traceContext ?? null, parentId: null, rootId: null },
   };
 }
-
-const withArgument = (args: string, result: string): string =>
-  args === "[]" ? `[${result}]` : `${args.slice(0, args.lastIndexOf("]"))},${result}]`;
 
 function because({ id, kind }: End): string {
   const message = `task ${id}, which it waited for, ${kind === "cancelled" ? "was cancelled" : "has failed"}`;

@@ -2,6 +2,7 @@
 import type { Database } from "better-sqlite3";
 import { type Clock, systemClock } from "../../base/runtime/clock.ts";
 import { importPackage } from "../../base/runtime/packages.ts";
+import { encryptionFacts } from "../../features/encryption/contract.ts";
 import type { Note } from "../../features/look/contract.ts";
 import type { FullStore } from "../../features/store.ts";
 import type { Diagnosis } from "../../store.ts";
@@ -193,12 +194,13 @@ function sqliteStore(
 async function diagnose(
   facts: readonly Diagnosis[],
   runner: Runner,
-  { transfer }: Operations,
+  { transfer, encryption }: Operations,
 ): Promise<Diagnosis[]> {
   return [
     ...facts,
     ...transferFacts(await runner.run(() => transfer.state())),
     ...(await runner.run(() => unreadableFacts(sqliteDialect))),
+    ...encryptionFacts((await runner.run(() => encryption.fingerprints())).keys()),
   ];
 }
 

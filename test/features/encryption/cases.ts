@@ -1,0 +1,301 @@
+/** What encryption promises on each database. */
+import { expect, test } from "vitest";
+import { child, step, waitForEvent } from "../../../src/features/workflows/steps.ts";
+import { currentTask, type EncryptionOptions, type Queue, type Task, task } from "../../../src/index.ts";
+import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
+import { dump, type MakeRaw, newKey, type Raw } from "./support.ts";
+
+const soon = { timeout: "20s" } as const;
+
+const marker = "Zebra4111secret";
+
+const openWith = (raw: Raw, encryption?: EncryptionOptions): Promise<Queue> =>
+  temporaryQueue(encryption ? { encryption } : {}, raw.target);
+
+const echo = task(uniqueName("echo"), async (text: string) => `${text}!`);
+const fails = task(
+  uniqueName("fails"),
+  async (text: string) => {
+    currentTask().log(`log ${text}`);
+    throw new Error(`message ${text}`, { cause: new Error(`cause ${text}`) });
+  },
+  { maxRetries: 1, backoff: () => 1 },
+);
+const joined = task(uniqueName("joined"), async (...texts: unknown[]) => texts.join("+"));
+const gathered = task(uniqueName("gathered"), async () => {
+  const results: unknown[] = [];
+  for await (const one of currentTask().group.results()) results.push(one);
+  return results;
+});
+const flow = task(uniqueName("flow"), async (text: string) => {
+  const first = await step("first", () => `step ${text}`);
+  const caught = await step("second", () => {
+    throw new Error(`in a step ${text}`);
+  }).catch((error: Error) => error.message);
+  const from = await child(echo, `child ${text}`);
+  const payload = await waitForEvent<string>(`event-of-${currentTask().id}`);
+  return [first, caught, from, payload];
+});
+
+/** Enqueues whatever carries a value of the app's. */
+async function enqueueAll(queue: Queue) {
+  return {
+    one: await queue.enqueueTask(echo, marker),
+    many: await queue.enqueueTasks([
+      [echo, marker],
+      [echo.with({ uniqueKey: uniqueName("key") }), marker],
+    ]),
+    later: await queue.enqueueTask(joined.with({ delay: "1h", kwargs: { a: marker } }), marker),
+    failing: await queue.enqueueTask(fails, marker),
+    inside: await queue.transaction((_tx, q) => q.enqueueTask(echo, marker)),
+    chain: await queue.enqueueChain([
+      [echo, marker],
+      [joined, `second ${marker}`],
+      [joined.with({ kwargs: { x: marker } })],
+    ]),
+    group: await queue.enqueueGroup([[echo, marker]], { then: gathered }),
+    flowing: await queue.enqueueTask(flow, marker),
+    scheduled: await queue
+      .schedule("nightly", { cron: "0 3 * * *" }, echo, marker)
+      .then(() => queue.triggerSchedule("nightly")),
+  };
+}
+
+/** Runs all of that, and sees that each value has come through. */
+async function runAll(queue: Queue, all: Awaited<ReturnType<typeof enqueueAll>>): Promise<void> {
+  await queue.emitEvent(`event-of-${all.flowing}`, marker);
+  const resultOf = (id: number) => queue.awaitTaskResult(id, soon);
+  for (const id of [all.one, ...all.many, all.inside, all.scheduled])
+    expect(await resultOf(id)).toBe(`${marker}!`);
+  expect(await resultOf(all.chain.ids.at(-1) as number)).toBe(`second ${marker}+${marker}!+[object Object]`);
+  expect(JSON.stringify(await resultOf(all.group.thenId as number))).toContain(`${marker}!`);
+  expect(await resultOf(all.flowing)).toEqual([
+    `step ${marker}`,
+    `in a step ${marker}`,
+    `child ${marker}!`,
+    marker,
+  ]);
+  const failed = await queue.awaitTaskCompletion(all.failing, soon);
+  const error = { message: `message ${marker}`, cause: { message: `cause ${marker}` } };
+  expect(failed.error).toMatchObject(error);
+  const attempts = await queue.listAttempts(all.failing);
+  expect(attempts).toMatchObject([{ error }, { error }]);
+  expect(attempts[0]?.error?.stack).toContain(marker);
+  expect((await queue.listLogs(all.failing)).map(({ message }) => message)).toContain(`log ${marker}`);
+  expect(await queue.getSchedule("nightly")).toMatchObject({ args: [marker], problem: null });
+  expect(await queue.getTask(all.later)).toMatchObject({ args: [marker], kwargs: { a: marker } });
+}
+
+async function columnsWith(raw: Raw, text: string): Promise<string[]> {
+  return [...new Set((await dump(raw)).filter((one) => one.text.includes(text)).map(({ column }) => column))];
+}
+
+/** The text of a column of one row. */
+async function textOf(raw: Raw, table: string, column: string, where: string): Promise<string> {
+  const [[value] = []] = await raw.query(`select ${column} from ${table} where ${where}`);
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+const set = (raw: Raw, id: number, column: string, text: string) =>
+  raw.query(`update dbq_tasks set ${column} = '${text}' where id = ${id}`);
+
+async function failureOf(queue: Queue, id: number): Promise<Task> {
+  return await queue.awaitTaskCompletion(id, soon);
+}
+
+export function encryptionCases(make: MakeRaw): void {
+  test("nothing that an app passes is readable in any column of any table, and all of it comes through", async () => {
+    const raw = await make();
+    const queue = await openWith(raw, { keys: [newKey("a")] });
+    const all = await enqueueAll(queue);
+    expect(await columnsWith(raw, marker)).toEqual([]);
+    await startedWorker(queue);
+    await runAll(queue, all);
+    expect(await columnsWith(raw, marker)).toEqual([]);
+    const sealed = [
+      ...["dbq_tasks.args", "dbq_tasks.kwargs", "dbq_tasks.result", "dbq_tasks.error"],
+      ...["dbq_attempts.error_message", "dbq_attempts.error_stack", "dbq_attempts.error_cause"],
+      ...["dbq_task_logs.message", "dbq_schedules.args"],
+      ...["dbq_steps.value", "dbq_steps.error", "dbq_events.payload"],
+    ];
+    expect(new Set(await columnsWith(raw, "dbq:sealed"))).toEqual(new Set(sealed));
+    if (raw.bytes) expect(raw.bytes().includes(marker)).toBe(false);
+  });
+
+  test("the same without the option is in clear, so that the test above can see it", async () => {
+    const raw = await make();
+    const queue = await openWith(raw);
+    const all = await enqueueAll(queue);
+    await startedWorker(queue);
+    await runAll(queue, all);
+    expect(await columnsWith(raw, "dbq:sealed")).toEqual([]);
+    expect((await columnsWith(raw, marker)).length).toBeGreaterThan(11);
+  });
+
+  test("arguments of another row, changed ones and such in a wrong column fail their task for good", async () => {
+    const raw = await make();
+    const queue = await openWith(raw, { keys: [newKey("a")] });
+    const ids = await queue.enqueueTasks(Array.from({ length: 6 }, () => [echo, marker] as const));
+    const [source, swapped, flipped, cut, kwargs, good] = ids as number[];
+    const argsOf = (id: number | undefined) => textOf(raw, "dbq_tasks", "args", `id = ${id}`);
+    await set(raw, swapped as number, "args", await argsOf(source));
+    const text = await argsOf(flipped);
+    await set(
+      raw,
+      flipped as number,
+      "args",
+      `${text.slice(0, 40)}${text[40] === "A" ? "B" : "A"}${text.slice(41)}`,
+    );
+    await set(raw, cut as number, "args", `${text.slice(0, -12)}"}`);
+    await set(raw, kwargs as number, "kwargs", '{"admin":true}');
+    await startedWorker(queue);
+    for (const id of [swapped, flipped, cut, kwargs])
+      expect(await failureOf(queue, id as number)).toMatchObject({
+        status: "failed",
+        retryCount: 0,
+        error: { name: "DecryptionFailedError", code: "DBQ_DECRYPTION_FAILED" },
+      });
+    for (const id of [source, good])
+      expect(await queue.awaitTaskResult(id as number, soon)).toBe(`${marker}!`);
+  });
+
+  test("a result of another task, or a changed one, is no result", async () => {
+    const raw = await make();
+    const queue = await openWith(raw, { keys: [newKey("a")] });
+    await startedWorker(queue);
+    const [first, second] = (await queue.enqueueTasks([
+      [echo, "1"],
+      [echo, "2"],
+    ])) as [number, number];
+    expect(await queue.awaitTaskResult(first, soon)).toBe("1!");
+    expect(await queue.awaitTaskResult(second, soon)).toBe("2!");
+    await set(raw, second, "result", await textOf(raw, "dbq_tasks", "result", `id = ${first}`));
+    await expect(queue.awaitTaskResult(second, soon)).rejects.toThrow(
+      expect.objectContaining({ code: "DBQ_DECRYPTION_FAILED" }),
+    );
+    // A list shows the others all the same.
+    expect((await queue.listTasks()).map(({ id }) => id)).toEqual([second, first]);
+  });
+
+  test("a chain gives a task the result of the one before, and no other", async () => {
+    const raw = await make();
+    const queue = await openWith(raw, { keys: [newKey("a")] });
+    const other = await queue.enqueueTask(echo, "other");
+    const { ids } = await queue.enqueueChain([
+      [echo, marker],
+      [joined, "a"],
+    ]);
+    const [first, second] = ids as unknown as [number, number];
+    const blocked = await startedWorker(queue, { tasks: [echo] });
+    await queue.awaitTaskResult(first, soon);
+    await queue.awaitTaskResult(other, soon);
+    await blocked.stop();
+    const args = await textOf(raw, "dbq_tasks", "args", `id = ${second}`);
+    const [own, result] = JSON.parse(args) as [object, object];
+    expect([own, result].map((one) => Object.keys(one))).toEqual([["dbq:sealed"], ["dbq:sealed"]]);
+    const foreign = await textOf(raw, "dbq_tasks", "result", `id = ${other}`);
+    await set(raw, second, "args", `[${JSON.stringify(own)},${foreign}]`);
+    await startedWorker(queue);
+    expect((await failureOf(queue, second)).error?.code).toBe("DBQ_DECRYPTION_FAILED");
+    await set(raw, second, "args", args);
+    await queue.retryTask(second);
+    expect(await queue.awaitTaskResult(second, soon)).toBe(`a+${marker}!`);
+  });
+
+  test("a step of another task fails the task that would use it", async () => {
+    const raw = await make();
+    const queue = await openWith(raw, { keys: [newKey("a")] });
+    let calls = 0;
+    const stepping = task(uniqueName("stepping"), async (text: string) => {
+      const value = await step("work", () => text);
+      calls += 1;
+      if (calls <= 2) throw new Error("once more");
+      return value;
+    });
+    const ids = (await queue.enqueueTasks([
+      [stepping.with({ maxRetries: 0 }), "one"],
+      [stepping.with({ maxRetries: 0 }), "two"],
+    ])) as [number, number];
+    await startedWorker(queue);
+    for (const id of ids) await queue.awaitTaskCompletion(id, soon);
+    const value = await textOf(raw, "dbq_steps", "value", `task_id = ${ids[0]}`);
+    await raw.query(`update dbq_steps set value = '${value}' where task_id = ${ids[1]}`);
+    for (const id of ids) await queue.retryTask(id);
+    expect(await queue.awaitTaskResult(ids[0], soon)).toBe("one");
+    expect((await failureOf(queue, ids[1])).error?.code).toBe("DBQ_DECRYPTION_FAILED");
+  });
+
+  test("a worker without the key leaves tasks alone, uncharged, and doctor says which key is missing", async () => {
+    const raw = await make();
+    const [a, b] = [newKey("a"), newKey("b")];
+    const keyed = await openWith(raw, { keys: [a] });
+    const id = await keyed.enqueueTask(echo, marker);
+    for (const lacking of [await openWith(raw), await openWith(raw, { keys: [b] })]) {
+      const worker = await startedWorker(lacking);
+      const told = new Promise<unknown>((resolve) => worker.on("error", resolve));
+      expect(await told).toMatchObject({ code: "DBQ_KEY_MISSING", keyId: "a" });
+      await worker.stop();
+      const task = await keyed.getTask(id);
+      expect(task).toMatchObject({ status: "pending", retryCount: 0, error: null, args: [marker] });
+      // Claimed and handed back once: it is no loop.
+      expect(task?.generationId).toBeLessThanOrEqual(5);
+      const warnings = (await lacking.diagnose()).filter(({ name }) => name === "encryption keys");
+      expect(warnings).toMatchObject([{ warning: expect.stringContaining("the key a") }]);
+    }
+    const facts = (await keyed.diagnose()).filter(({ name }) => name === "encryption keys");
+    expect(facts).toMatchObject([{ value: "a, b" }]);
+    await startedWorker(keyed);
+    expect(await keyed.awaitTaskResult(id, soon)).toBe(`${marker}!`);
+    const lacking = await openWith(raw);
+    await expect(lacking.awaitTaskResult(id, soon)).rejects.toThrow(
+      expect.objectContaining({ code: "DBQ_KEY_MISSING" }),
+    );
+  });
+
+  test("a key of a known id that is another key is refused", async () => {
+    const raw = await make();
+    const key = newKey("a");
+    await openWith(raw, { keys: [key] });
+    await openWith(raw, { keys: [newKey("b"), key] });
+    await expect(openWith(raw, { keys: [newKey("a")] })).rejects.toThrow(
+      'the key "a" is not the one that has encrypted in this database under this id',
+    );
+  });
+
+  test("only the functions of the option are encrypted, and rows in clear are read", async () => {
+    const raw = await make();
+    const plain = await openWith(raw);
+    const before = await plain.enqueueTask(echo, "before");
+    const queue = await openWith(raw, { keys: [newKey("a")], functions: [echo.taskName] });
+    const id = await queue.enqueueTask(echo, marker);
+    const clear = await queue.enqueueTask(joined, "Giraffe");
+    await startedWorker(queue);
+    expect(await queue.awaitTaskResult(before, soon)).toBe("before!");
+    expect(await queue.awaitTaskResult(id, soon)).toBe(`${marker}!`);
+    expect(await queue.awaitTaskResult(clear, soon)).toBe("Giraffe");
+    expect(await columnsWith(raw, marker)).toEqual([]);
+    expect(await columnsWith(raw, "Giraffe")).toEqual(["dbq_tasks.args", "dbq_tasks.result"]);
+  });
+
+  test("with required, tasks in clear of covered functions fail for good, and others run", async () => {
+    const raw = await make();
+    const plain = await openWith(raw);
+    const [forged, other] = (await plain.enqueueTasks([
+      [echo, "forged"],
+      [joined, "other"],
+    ])) as [number, number];
+    const queue = await openWith(raw, {
+      keys: [newKey("a")],
+      functions: [echo.taskName],
+      required: true,
+    });
+    const id = await queue.enqueueTask(echo, marker);
+    await startedWorker(queue);
+    expect(await failureOf(queue, forged)).toMatchObject({
+      status: "failed",
+      error: { code: "DBQ_NOT_ENCRYPTED" },
+    });
+    expect(await queue.awaitTaskResult(other, soon)).toBe("other");
+    expect(await queue.awaitTaskResult(id, soon)).toBe(`${marker}!`);
+  });
+}

@@ -1,0 +1,76 @@
+/** Databases, keys and dumps for the tests of encryption. */
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { onTestFinished } from "vitest";
+import { kindsOf } from "../../../src/stores/sql/columns.ts";
+import { newDatabase } from "../../support/mysql.ts";
+import { newSchema } from "../../support/postgres.ts";
+import { temporaryFolder } from "../../support/queue.ts";
+
+/** A database as somebody sees it who has no key. */
+export interface Raw {
+  target: string;
+  /** Statements without parameters. */
+  query(text: string): Promise<unknown[][]>;
+  /** The bytes of its files, where the test can read them. */
+  bytes?: () => Buffer;
+}
+
+export type MakeRaw = () => Promise<Raw>;
+
+export const onSqlite: MakeRaw = async () => {
+  const target = join(temporaryFolder(), "dbq.db");
+  let client: Database.Database | undefined;
+  onTestFinished(() => {
+    client?.close();
+  });
+  return {
+    target,
+    query: async (text) => {
+      client ??= new Database(target, { timeout: 20_000 });
+      const statement = client.prepare(text);
+      if (statement.reader) return statement.raw().all() as unknown[][];
+      statement.run();
+      return [];
+    },
+    // Another process reads them: a process that closes a file drops SQLite's locks on it.
+    bytes: () => execFileSync("cat", [target, `${target}-wal`], { maxBuffer: 2 ** 30 }),
+  };
+};
+
+export const onPostgres: MakeRaw = async () => {
+  const { url, client, drop } = await newSchema();
+  onTestFinished(drop);
+  const query = async (text: string) => (await client.query({ text, rowMode: "array" })).rows as unknown[][];
+  return { target: url, query };
+};
+
+export const onMysql: MakeRaw = async () => {
+  const { url, client, drop } = await newDatabase();
+  onTestFinished(drop);
+  const query = async (text: string) => {
+    const [rows] = await client.query({ sql: text, rowsAsArray: true });
+    return Array.isArray(rows) ? (rows as unknown[][]) : [];
+  };
+  return { target: url, query };
+};
+
+/** Each value of each column of each table, with the name of its column. */
+export async function dump(raw: Raw): Promise<{ column: string; text: string }[]> {
+  const found: { column: string; text: string }[] = [];
+  for (const [table, columns] of Object.entries(kindsOf)) {
+    const names = Object.keys(columns);
+    for (const row of await raw.query(`select ${names.join(", ")} from ${table}`))
+      for (const [i, value] of row.entries())
+        if (value !== null)
+          found.push({
+            column: `${table}.${names[i]}`,
+            text: typeof value === "object" ? JSON.stringify(value) : String(value),
+          });
+  }
+  return found;
+}
+
+export const newKey = (id: string) => ({ id, key: randomBytes(32) });
