@@ -2,6 +2,8 @@
 
 export type { Duration } from "./base/options/durations.ts";
 export type { EncryptionKey, EncryptionOptions } from "./base/options/encryption.ts";
+/** @internal Commands read keys as `openQueue()` does. */
+export { encryptionFrom } from "./base/options/encryption.ts";
 export type { Limit, LimitTarget, PauseTarget, Rate } from "./base/options/limits.ts";
 export type { MemorySize } from "./base/options/modules.ts";
 export type {

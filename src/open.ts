@@ -1,6 +1,7 @@
 /** Opens queues and keeps the default one. A database's driver is loaded here, when a queue opens, and nowhere else. */
 
 import { show } from "./base/options/durations.ts";
+import { encryptionFrom } from "./base/options/encryption.ts";
 import {
   type AwaitOptions,
   type QueueOptions,
@@ -44,7 +45,7 @@ export type QueueTarget = string | object;
  * Opens the queue in a database. Creates the file and the tables when they are missing. The literal type of a path or URL,
  * and the type of a Drizzle database, become that of the queue's transactions; for any `string` write
  * `const queue: Queue<NodePgDatabase> = await openQueue(url)`, with the type of your Drizzle database.
- * @param target by default `process.env.DBQ_URL ?? "dbq.db"`; an `undefined` that is passed is refused, by its type too
+ * @param target by default `process.env.DBQ_URL ?? "dbq.db"`, with the keys of `DBQ_ENCRYPTION_KEYS`; an `undefined` that is passed is refused, by its type too
  * @throws DatabaseError when the database cannot be used, and why; TypeError for a wrong option, or when the database's
  * driver is not installed
  */
@@ -54,7 +55,7 @@ export function openQueue<const Target extends QueueTarget>(
 ): Promise<Queue<DatabaseOf<Target>>>;
 export function openQueue(): Promise<Queue>;
 export async function openQueue(...given: [target?: QueueTarget, options?: QueueOptions]): Promise<Queue> {
-  const [target, options] = given.length === 0 ? [process.env.DBQ_URL ?? "dbq.db"] : given;
+  const [target, options] = given.length === 0 ? ofEnvironment() : given;
   // `openQueue(process.env.NOT_SET)` must not open another database than the one that is meant.
   if (target === undefined)
     throw new TypeError(
@@ -63,6 +64,12 @@ export async function openQueue(...given: [target?: QueueTarget, options?: Queue
     );
   refuseInChild();
   return await openWith(target, readQueueOptions(options));
+}
+
+/** Each command gives its database and its keys to the default queue of the app's modules in this way. */
+function ofEnvironment(): [target: string, options: QueueOptions] {
+  const encryption = encryptionFrom(process.env);
+  return [process.env.DBQ_URL ?? "dbq.db", encryption ? { encryption } : {}];
 }
 
 /**

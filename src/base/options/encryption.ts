@@ -72,3 +72,25 @@ export function readEncryptionOptions(value: unknown, name: string): ReadEncrypt
   if (!read.keys) throw new TypeError(`${name}: expected keys, such as { keys: [{ id: "2026-11", key }] }`);
   return { required: false, ...read, keys: read.keys };
 }
+
+/** The environment variable from which commands, and `openQueue()` without arguments, read keys. */
+export const keysVariable = "DBQ_ENCRYPTION_KEYS";
+
+/**
+ * Reads `id:base64,id:base64,…`; undefined: the variable is not set, or empty.
+ * @throws TypeError, which never shows a key
+ */
+export function encryptionFrom(environment: Readonly<Record<string, string | undefined>>) {
+  const text = environment[keysVariable]?.trim();
+  if (!text) return undefined;
+  const keys = text.split(",").map((part, i): EncryptionKey => {
+    const [, id, base64 = ""] = /^\s*([\w.-]+):([A-Za-z0-9+/_-]+={0,2})\s*$/.exec(part) ?? [];
+    const key = Buffer.from(base64, "base64");
+    if (id === undefined || key.length !== keyBytes)
+      throw new TypeError(
+        `${keysVariable}: key ${i + 1}: expected an id, a colon, and ${keyBytes} bytes as base64, as "2026-11:$(openssl rand -base64 ${keyBytes})" gives them`,
+      );
+    return { id, key };
+  });
+  return { keys } satisfies EncryptionOptions;
+}

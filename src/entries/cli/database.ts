@@ -2,7 +2,7 @@
 import { subscribe } from "node:diagnostics_channel";
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import type { Queue } from "../../index.ts";
+import type { EncryptionOptions, Queue } from "../../index.ts";
 import { CommandError, describeThrown, noteStacks, reasonOf, UsageError } from "./failure.ts";
 import type { Library } from "./modules.ts";
 import { jsonNote, note } from "./output.ts";
@@ -64,11 +64,26 @@ async function opened<T>(
     throw new UsageError(`--db: an in-memory database ends with this command, got "${options.db}"`);
   logReports(options.json);
   const { openQueue } = library ?? (await import("../../index.ts"));
-  const queue = await openQueue(options.db, { migrate, sessions: options.sessions }).catch(withoutItsName);
+  const encryption = await encryptionOfEnvironment();
+  const queue = await openQueue(options.db, {
+    ...{ migrate, sessions: options.sessions },
+    ...(encryption && { encryption }),
+  }).catch(withoutItsName);
   try {
     return await use(queue);
   } finally {
     await queue.close();
+  }
+}
+
+/** The keys that DBQ_ENCRYPTION_KEYS has. @throws UsageError */
+async function encryptionOfEnvironment(): Promise<EncryptionOptions | undefined> {
+  if (process.env.DBQ_ENCRYPTION_KEYS === undefined) return undefined;
+  const { encryptionFrom } = await import("../../index.ts");
+  try {
+    return encryptionFrom(process.env);
+  } catch (error) {
+    throw new UsageError((error as Error).message);
   }
 }
 

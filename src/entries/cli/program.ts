@@ -18,6 +18,7 @@ import { addMigrate } from "./commands/migrate.ts";
 import { addMove } from "./commands/move.ts";
 import { addCancel, addDelete, addRetry } from "./commands/operate.ts";
 import { addPurge } from "./commands/purge.ts";
+import { addReencrypt } from "./commands/reencrypt.ts";
 import { addScheduleCommands, addSchedules } from "./commands/schedules.ts";
 import { addShow } from "./commands/show.ts";
 import { addStats } from "./commands/stats.ts";
@@ -82,6 +83,7 @@ export function buildProgram(asJson: boolean): Command {
     addSchedules,
     addMigrate,
     addMove,
+    addReencrypt,
     addCauses,
     addFailures,
     addDoctor,

@@ -2,7 +2,8 @@
 import { expect, test } from "vitest";
 import { child, step, waitForEvent } from "../../../src/features/workflows/steps.ts";
 import { currentTask, type EncryptionOptions, type Queue, type Task, task } from "../../../src/index.ts";
-import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
+import { internalsOf } from "../../../src/queue/internals.ts";
+import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { dump, type MakeRaw, newKey, type Raw } from "./support.ts";
 
 const soon = { timeout: "20s" } as const;
@@ -297,5 +298,122 @@ export function encryptionCases(make: MakeRaw): void {
     });
     expect(await queue.awaitTaskResult(other, soon)).toBe("other");
     expect(await queue.awaitTaskResult(id, soon)).toBe(`${marker}!`);
+  });
+
+  test("reencrypt moves everything to the first key while workers run, and then the old key can go", async () => {
+    const raw = await make();
+    const [a, b] = [newKey("a"), newKey("b")];
+    const clear = await openWith(raw);
+    const fromClear = await clear.enqueueTask(echo, marker);
+    const old = await openWith(raw, { keys: [a] });
+    const all = await enqueueAll(old);
+    await startedWorker(old);
+    await runAll(old, all);
+    const held = deferred();
+    const begun = deferred();
+    const slow = task(uniqueName("slow"), async (text: string) => {
+      begun.resolve();
+      await held.promise;
+      return `${text} at last`;
+    });
+    const both = await openWith(raw, { keys: [b, a] });
+    const running = await old.enqueueTask(slow, marker);
+    await startedWorker(both);
+    await begun.promise;
+    const progress: number[] = [];
+    const { changed, skipped } = await both.reencrypt({ onProgress: ({ done }) => progress.push(done) });
+    expect([changed > 15, skipped]).toEqual([true, 0]);
+    expect(progress).toEqual([...progress].sort((x, y) => x - y));
+    expect(await columnsWith(raw, '"1:a:')).toEqual([]);
+    expect(await columnsWith(raw, marker)).toEqual([]);
+    expect((await columnsWith(raw, '"1:b:')).length).toBeGreaterThan(10);
+    expect((await both.reencrypt()).changed).toBe(0);
+    held.resolve();
+    expect(await both.awaitTaskResult(running, soon)).toBe(`${marker} at last`);
+    const fresh = await openWith(raw, { keys: [b] });
+    expect((await fresh.diagnose()).filter(({ name }) => name === "encryption keys")).toEqual([
+      { name: "encryption keys", value: "b" },
+    ]);
+    await runAll(fresh, all);
+    expect(await fresh.awaitTaskResult(fromClear, soon)).toBe(`${marker}!`);
+  });
+
+  test("a reencrypt that was called off goes on where it stopped, and says what it cannot read", async () => {
+    const raw = await make();
+    const [a, b] = [newKey("a"), newKey("b")];
+    const old = await openWith(raw, { keys: [a] });
+    const ids = (await old.enqueueTasks(
+      Array.from({ length: 230 }, (_, i) => [echo, String(i)] as const),
+    )) as number[];
+    await set(raw, ids[3] as number, "args", await textOf(raw, "dbq_tasks", "args", `id = ${ids[4]}`));
+    const both = await openWith(raw, { keys: [b, a] });
+    const stop = new AbortController();
+    const aborted = both.reencrypt({
+      signal: stop.signal,
+      onProgress: () => stop.abort(new Error("enough")),
+    });
+    await expect(aborted).rejects.toThrow("enough");
+    expect(await both.reencrypt({ limit: 50 })).toEqual({ changed: 50, skipped: 1 });
+    expect(await both.reencrypt()).toEqual({ changed: 80, skipped: 1 });
+    // What could not be read may still need the old key.
+    expect((await both.diagnose()).find(({ name }) => name === "encryption keys")?.value).toBe("a, b");
+    expect(
+      (await openWith(raw, { keys: [b] }).then((queue) => queue.getTask(ids[229] as number)))?.args,
+    ).toEqual(["229"]);
+  });
+
+  test("chains whose links wait are rotated, and give their results under the new key", async () => {
+    const raw = await make();
+    const [a, b] = [newKey("a"), newKey("b")];
+    const old = await openWith(raw, { keys: [a] });
+    const { ids } = await old.enqueueChain([
+      [echo, marker],
+      [joined, "x"],
+      [joined, "y"],
+    ]);
+    const both = await openWith(raw, { keys: [b, a] });
+    expect(await both.reencrypt()).toEqual({ changed: 3, skipped: 0 });
+    const fresh = await openWith(raw, { keys: [b] });
+    await startedWorker(fresh);
+    expect(await fresh.awaitTaskResult(ids[2] as number, soon)).toBe(`y+x+${marker}!`);
+  });
+
+  test("lists show the beginnings of long encrypted texts, and a search finds in them", async () => {
+    const raw = await make();
+    const queue = await openWith(raw, { keys: [newKey("a")] });
+    const id = await queue.enqueueTask(echo, `${marker} ${"x".repeat(10_000)}`);
+    const { look } = internalsOf(queue).store;
+    const [listed] = await look.list({}, 10, undefined, 100);
+    expect(listed).toMatchObject({ id, args: `["${marker} ${"x".repeat(100 - marker.length - 3)}` });
+    expect(listed?.cut).toEqual({ args: marker.length + 10_000 + 5 });
+    const [found] = await look.texts({}, 1_000, { after: undefined, from: undefined });
+    expect(found?.text).toContain(marker);
+  });
+
+  test("changed arguments of a waiting task are encrypted, and the unique key's holder is replaced by encrypted ones", async () => {
+    const raw = await make();
+    const queue = await openWith(raw, { keys: [newKey("a")] });
+    const id = await queue.enqueueTask(echo.with({ delay: "1h" }), "before");
+    await queue.updateTask(id, { args: [marker], waitUntil: null });
+    const keyed = echo.with({ delay: "1h", uniqueKey: uniqueName("key"), onDuplicate: "replace" });
+    const first = await queue.enqueueTask(keyed, "first");
+    expect(await queue.enqueueTask(keyed, `${marker} again`)).toBe(first);
+    expect(await columnsWith(raw, marker)).toEqual([]);
+    expect((await queue.getTask(first))?.args).toEqual([`${marker} again`]);
+    await startedWorker(queue);
+    expect(await queue.awaitTaskResult(id, soon)).toBe(`${marker}!`);
+  });
+
+  test("a schedule whose arguments were changed makes no task, and says why", async () => {
+    const raw = await make();
+    const queue = await openWith(raw, { keys: [newKey("a")] });
+    await queue.schedule("one", { cron: "0 3 * * *" }, echo, "1");
+    await queue.schedule("two", { cron: "0 3 * * *" }, echo, "2");
+    const args = await textOf(raw, "dbq_schedules", "args", "name = 'one'");
+    await raw.query(`update dbq_schedules set args = '${args}' where name = 'two'`);
+    expect((await queue.getSchedule("two"))?.problem).toContain("was changed, or copied");
+    // The same definition again writes the arguments anew.
+    await queue.schedule("two", { cron: "0 3 * * *" }, echo, "2");
+    expect(await queue.getSchedule("two")).toMatchObject({ problem: null, args: ["2"] });
   });
 }
