@@ -159,9 +159,10 @@ class UndoRun extends WorkflowRun {
     const steps = (await this.workflows.steps(id)).filter(({ undo }) => undo !== null).reverse();
     const undo = steps.map(toTaskUndo);
     const ending = endingIn(error) ?? "failed";
-    const plain = withoutEnding(error ?? "{}");
-    if (undo.every(({ status }) => status === "done")) return new DecidedEnd(ending, plain);
-    return new DecidedEnd("failed", withEnding(JSON.stringify({ ...JSON.parse(plain), undo }), ending));
+    // An earlier end may have listed what was not undone then.
+    const { undo: _, ...plain } = JSON.parse(withoutEnding(error ?? "{}"));
+    if (undo.every(({ status }) => status === "done")) return new DecidedEnd(ending, JSON.stringify(plain));
+    return new DecidedEnd("failed", withEnding(JSON.stringify({ ...plain, undo }), ending));
   }
 }
 

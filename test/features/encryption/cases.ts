@@ -416,4 +416,37 @@ export function encryptionCases(make: MakeRaw): void {
     await queue.schedule("two", { cron: "0 3 * * *" }, echo, "2");
     expect(await queue.getSchedule("two")).toMatchObject({ problem: null, args: ["2"] });
   });
+
+  test("the error of a task that undoes its steps is encrypted, and how it is to end is not", async () => {
+    const raw = await make();
+    const queue = await openWith(raw, { keys: [newKey("a")] });
+    let banks = 0;
+    const saga = task(
+      uniqueName("saga"),
+      async (text: string) => {
+        const undo = () => {
+          banks += 1;
+          if (banks === 1) throw new Error(`no bank for ${text}`);
+        };
+        await step("charge", () => `charged ${text}`, { undo: { run: undo, maxRetries: 0 } });
+        throw new Error(`out of stock for ${text}`);
+      },
+      { maxRetries: 0 },
+    );
+    const id = await queue.enqueueTask(saga, marker);
+    await startedWorker(queue);
+    const message = `out of stock for ${marker}`;
+    const undo = [{ step: "charge", status: "failed", error: { message: `no bank for ${marker}` } }];
+    expect(await failureOf(queue, id)).toMatchObject({ status: "failed", error: { message, undo } });
+    expect(await textOf(raw, "dbq_tasks", "error", `id = ${id}`)).toMatch(
+      /^\{"ending":"failed","dbq:sealed":/,
+    );
+    expect(await columnsWith(raw, marker)).toEqual([]);
+    expect(await columnsWith(raw, "dbq:sealed")).toContain("dbq_steps.undo_error");
+    await queue.retryTask(id, { undo: true });
+    const ended = await failureOf(queue, id);
+    expect(ended).toMatchObject({ status: "failed", error: { message } });
+    expect(ended.error?.undo).toBeUndefined();
+    expect(banks).toBe(2);
+  });
 }
