@@ -8,6 +8,7 @@ import { dashboardFaults } from "./dashboard.ts";
 import { databaseFaults } from "./database.ts";
 import { dialectFaults } from "./dialects.ts";
 import { drainFaults } from "./drains.ts";
+import { encryptionFaults } from "./encryption.ts";
 import { executingFaults } from "./executing.ts";
 import { failureFaults } from "./failures.ts";
 import { hookFaults } from "./hooks.ts";
@@ -43,6 +44,7 @@ export const mutants: readonly Mutant[] = [
   ...dialectFaults,
   ...moveFaults,
   ...observingFaults,
+  ...encryptionFaults,
   ...executingFaults,
   ...drainFaults,
   ...agentFaults,
