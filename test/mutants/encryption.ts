@@ -22,6 +22,14 @@ export const encryptionFaults: readonly Mutant[] = [
     caughtBy: onSqlite("a result of another task, or a changed one, is no result"),
   },
   {
+    name: "arguments-fit-another-function",
+    why: "Whoever writes rows has a task's arguments run by another function.",
+    in: "placeOfArgs",
+    find: "rowOf(row, func)",
+    replace: 'rowOf(row, "")',
+    caughtBy: onSqlite("arguments of another row or function, and changed ones, fail their task for good"),
+  },
+  {
     name: "a-value-has-several-texts",
     why: "A sealed text that somebody has changed still opens.",
     in: "decrypted",

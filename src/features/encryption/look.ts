@@ -59,10 +59,10 @@ async function sealEdit(
   if (change.args === undefined && change.kwargs === undefined) return change;
   const [task] = await tasks.get([id]);
   if (!task || !sealer.covers(task.func)) return change;
-  const { args, kwargs } = sealer.openTask(task);
+  const { func, args, kwargs } = sealer.openTask(task);
   return {
     ...change,
-    ...sealer.sealCall("dbq_tasks", id, { args: change.args ?? args, kwargs: change.kwargs ?? kwargs }),
+    ...sealer.sealCall("dbq_tasks", id, { func, args: change.args ?? args, kwargs: change.kwargs ?? kwargs }),
   };
 }
 

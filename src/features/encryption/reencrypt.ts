@@ -115,15 +115,23 @@ class RowChange {
     if (isClear && !this.isCovered) return {};
     // Its arguments would have to name the task whose result comes behind them.
     if (isClear && this.row.awaitsArgument) return this.#skip();
-    const known = sealer.opened(args, placeOfArgs(table, id, kwargs));
+    const call = { func: this.row.func ?? "", args, kwargs };
+    const known = sealer.opened(args, placeOfArgs(table, id, call));
     if (
       this.#isNew(known) &&
-      (kwargs === "{}" || this.#isNew(sealer.opened(kwargs, placeOfKwargs(table, id))))
+      (kwargs === "{}" || this.#isNew(sealer.opened(kwargs, placeOfKwargs(table, id, call))))
     )
       return {};
-    const opened = sealer.openCall(table, id, { args, kwargs }, false);
+    const opened = sealer.openCall(table, id, call, false);
     if (Object.values(opened).some((text) => hasSealed(text) || isRefused(text))) return this.#skip();
-    return { ...sealer.sealCall(table, id, opened, typeof known === "object" ? known.after : undefined) };
+    return {
+      ...sealer.sealCall(
+        table,
+        id,
+        { ...call, ...opened },
+        typeof known === "object" ? known.after : undefined,
+      ),
+    };
   }
 
   #isNew(opened: Opened | undefined): boolean {

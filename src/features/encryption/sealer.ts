@@ -15,22 +15,27 @@ import type { TaskRecord } from "../../task.ts";
 import { type Opened, open, type Place, seal } from "./envelope.ts";
 
 /** The arguments of a call, which stand in the row of a task or of a schedule. */
-export type Call = Pick<TaskRecord, "args" | "kwargs">;
+export type CallTexts = Pick<TaskRecord, "args" | "kwargs">;
+
+export type Call = CallTexts & Pick<TaskRecord, "func">;
 
 type CallTable = "dbq_tasks" | "dbq_schedules";
 
 /** Kwargs that are empty stay in clear: the arguments say whether there are any. */
 const noKwargs = "{}";
 
+/** What a call is made with is for this function only. No name has a NUL. */
+const rowOf = (row: string | number, func: string) => `${row}\0${func}`;
+
 /** The place of the arguments says whether there are kwargs, which nobody can take away or add then. */
-export const placeOfArgs = (table: CallTable, row: string | number, kwargs: string): Place => ({
+export const placeOfArgs = (table: CallTable, row: string | number, { func, kwargs }: Call): Place => ({
   column: kwargs === noKwargs ? `${table}.args` : `${table}.args with kwargs`,
-  row,
+  row: rowOf(row, func),
 });
 
-export const placeOfKwargs = (table: CallTable, row: string | number): Place => ({
+export const placeOfKwargs = (table: CallTable, row: string | number, { func }: Call): Place => ({
   column: `${table}.kwargs`,
-  row,
+  row: rowOf(row, func),
 });
 
 export const resultPlace = (id: number): Place => ({ column: "dbq_tasks.result", row: id });
@@ -100,19 +105,21 @@ export class Sealer {
   // ---- a call --------------------------------------------------------------------------------
 
   /** @param after the task whose result becomes the last argument */
-  sealCall(table: CallTable, row: string | number, { args, kwargs }: Call, after?: number): Call {
+  sealCall(table: CallTable, row: string | number, call: Call, after?: number): CallTexts {
+    const { args, kwargs } = call;
     return {
-      args: this.seal(args, placeOfArgs(table, row, kwargs), after),
-      kwargs: kwargs === noKwargs ? kwargs : this.seal(kwargs, placeOfKwargs(table, row)),
+      args: this.seal(args, placeOfArgs(table, row, call), after),
+      kwargs: kwargs === noKwargs ? kwargs : this.seal(kwargs, placeOfKwargs(table, row, call)),
     };
   }
 
-  openCall(table: CallTable, row: string | number, { args, kwargs }: Call, required: boolean): Call {
-    const place = placeOfArgs(table, row, kwargs);
+  openCall(table: CallTable, row: string | number, call: Call, required: boolean): CallTexts {
+    const { args, kwargs } = call;
+    const place = placeOfArgs(table, row, call);
     const inChain = table === "dbq_tasks" && hasSealed(args) && !isSealed(args);
     return {
       args: inChain ? this.#openFollowed(args, place, required) : this.open(args, place, required),
-      kwargs: kwargs === noKwargs ? kwargs : this.open(kwargs, placeOfKwargs(table, row), required),
+      kwargs: kwargs === noKwargs ? kwargs : this.open(kwargs, placeOfKwargs(table, row, call), required),
     };
   }
 
@@ -150,8 +157,7 @@ export class Sealer {
   /** The task as it is inserted: its texts follow once its id is known, in the same transaction. */
   toInsert<T extends NewTask>(task: T): T {
     if (!this.covers(task.func)) return task;
-    const { args, kwargs } = task;
-    return { ...task, ...empty, textsOf: (id: number) => this.sealCall("dbq_tasks", id, { args, kwargs }) };
+    return { ...task, ...empty, textsOf: (id: number) => this.sealCall("dbq_tasks", id, task) };
   }
 
   /** Results name their tasks, so that a chain can check whose they are. */
@@ -211,7 +217,7 @@ export class Sealer {
 }
 
 /** In the row of a task whose texts are to follow. */
-export const empty: Call = { args: "[]", kwargs: "{}" };
+export const empty: CallTexts = { args: "[]", kwargs: "{}" };
 
 type AttemptText = "message" | "stack" | "cause";
 
@@ -223,9 +229,10 @@ export const attemptPlace = (column: AttemptText, taskId: number, generationId: 
 /** @param place of a value that must not be used */
 function refused(why: Refusal, { column, row }: Place): string {
   const [, table, name] = /^(\w+)\.(\w+)/.exec(column) ?? [];
+  const [named] = String(row).split("\0");
   return refusedText(
     why,
-    table === "dbq_tasks" ? `the ${name} of task ${row}` : `${table}.${name} of ${row}`,
+    table === "dbq_tasks" ? `the ${name} of task ${named}` : `${table}.${name} of ${named}`,
   );
 }
 

@@ -50,7 +50,7 @@ function chainToInsert(sealer: Sealer, tasks: readonly NewTask[]): NewTask[] {
     const textsOf = (id: number) => {
       ids[i] = id;
       if (!isCovered && !followsCovered) return { args, kwargs };
-      return sealer.sealCall("dbq_tasks", id, { args, kwargs }, followsCovered ? ids[i - 1] : undefined);
+      return sealer.sealCall("dbq_tasks", id, task, followsCovered ? ids[i - 1] : undefined);
     };
     return { ...task, ...empty, textsOf };
   });

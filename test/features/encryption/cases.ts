@@ -133,11 +133,11 @@ export function encryptionCases(make: MakeRaw): void {
     expect((await columnsWith(raw, marker)).length).toBeGreaterThan(11);
   });
 
-  test("arguments of another row, changed ones and such in a wrong column fail their task for good", async () => {
+  test("arguments of another row or function, and changed ones, fail their task for good", async () => {
     const raw = await make();
     const queue = await openWith(raw, { keys: [newKey("a")] });
-    const ids = await queue.enqueueTasks(Array.from({ length: 6 }, () => [echo, marker] as const));
-    const [source, swapped, flipped, cut, kwargs, good] = ids as number[];
+    const ids = await queue.enqueueTasks(Array.from({ length: 7 }, () => [echo, marker] as const));
+    const [source, swapped, flipped, cut, kwargs, func, good] = ids as number[];
     const argsOf = (id: number | undefined) => textOf(raw, "dbq_tasks", "args", `id = ${id}`);
     await set(raw, swapped as number, "args", await argsOf(source));
     const text = await argsOf(flipped);
@@ -149,8 +149,9 @@ export function encryptionCases(make: MakeRaw): void {
     );
     await set(raw, cut as number, "args", `${text.slice(0, -12)}"}`);
     await set(raw, kwargs as number, "kwargs", '{"admin":true}');
+    await set(raw, func as number, "func", joined.taskName);
     await startedWorker(queue);
-    for (const id of [swapped, flipped, cut, kwargs])
+    for (const id of [swapped, flipped, cut, kwargs, func])
       expect(await failureOf(queue, id as number)).toMatchObject({
         status: "failed",
         retryCount: 0,
