@@ -4,7 +4,7 @@ import { child, step, waitForEvent } from "../../../src/features/workflows/steps
 import { currentTask, type EncryptionOptions, type Queue, type Task, task } from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
-import { dump, type MakeRaw, newKey, type Raw } from "./support.ts";
+import { columnsWith, type MakeRaw, newKey, type Raw } from "./support.ts";
 
 const soon = { timeout: "20s" } as const;
 
@@ -85,10 +85,6 @@ async function runAll(queue: Queue, all: Awaited<ReturnType<typeof enqueueAll>>)
   expect((await queue.listLogs(all.failing)).map(({ message }) => message)).toContain(`log ${marker}`);
   expect(await queue.getSchedule("nightly")).toMatchObject({ args: [marker], problem: null });
   expect(await queue.getTask(all.later)).toMatchObject({ args: [marker], kwargs: { a: marker } });
-}
-
-async function columnsWith(raw: Raw, text: string): Promise<string[]> {
-  return [...new Set((await dump(raw)).filter((one) => one.text.includes(text)).map(({ column }) => column))];
 }
 
 /** The text of a column of one row. */

@@ -58,7 +58,7 @@ export const onMysql: MakeRaw = async () => {
 };
 
 /** Each value of each column of each table, with the name of its column. */
-export async function dump(raw: Raw): Promise<{ column: string; text: string }[]> {
+async function dump(raw: Raw): Promise<{ column: string; text: string }[]> {
   const found: { column: string; text: string }[] = [];
   for (const [table, columns] of Object.entries(kindsOf)) {
     const names = Object.keys(columns);
@@ -71,6 +71,11 @@ export async function dump(raw: Raw): Promise<{ column: string; text: string }[]
           });
   }
   return found;
+}
+
+/** The columns in which the text stands anywhere. */
+export async function columnsWith(raw: Raw, text: string): Promise<string[]> {
+  return [...new Set((await dump(raw)).filter((one) => one.text.includes(text)).map(({ column }) => column))];
 }
 
 export const newKey = (id: string) => ({ id, key: randomBytes(32) });
