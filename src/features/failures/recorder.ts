@@ -1,6 +1,7 @@
 /** Counts the failures of one worker in memory, by kind and minute, and adds them to the table every 10 s and at its stop. */
 import { type FailureKind, failureKindOf, otherFailures } from "../../base/values/failure-kind.ts";
-import { OutcomeUnknownError } from "../../errors.ts";
+import { toAscii } from "../../base/values/storable.ts";
+import { anotherTryAfter, OutcomeUnknownError } from "../../errors.ts";
 import type { AttemptRecord } from "../../store.ts";
 import type { MeteredTask, MeterHost, MeterPart } from "../../worker/meter.ts";
 import { PeriodicJob } from "../../worker/periodic-job.ts";
@@ -40,6 +41,17 @@ class Tallies {
     this.#kinds.set(minute, kinds + 1);
   }
 }
+
+const inAscii = (counted: CountedFailures): CountedFailures => ({
+  ...counted,
+  errorName: toAscii(counted.errorName),
+  message: toAscii(counted.message),
+});
+
+const isAscii = (counted: CountedFailures): boolean => {
+  const { errorName, message } = inAscii(counted);
+  return errorName === counted.errorName && message === counted.message;
+};
 
 const keyOf = ({ id, minute }: CountedFailures): string => `${minute} ${id}`;
 
@@ -99,12 +111,22 @@ export class FailureRecorder implements MeterPart {
     return writeEvery;
   }
 
+  /** A database whose encoding lacks a character gets an escape in its place: the ids of kinds do not depend on it. */
+  async #add(taken: readonly CountedFailures[]): Promise<void> {
+    try {
+      await this.#store.add(taken);
+    } catch (error) {
+      if (anotherTryAfter(error) !== "fails" || taken.every(isAscii)) throw error;
+      await this.#store.add(taken.map(inAscii));
+    }
+  }
+
   async #write(): Promise<void> {
     const taken = this.#fresh.all;
     if (taken.length === 0) return;
     this.#fresh = new Tallies();
     try {
-      await this.#store.add(taken);
+      await this.#add(taken);
     } catch (error) {
       // They count in the next write. An answer that was lost is no failure: they may be counted already.
       if (!(error instanceof OutcomeUnknownError)) for (const counted of taken) this.#fresh.add(counted);

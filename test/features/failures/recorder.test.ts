@@ -2,7 +2,7 @@
 import "../../support/fakeable-timers.ts";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { failureOf } from "../../../src/base/values/thrown.ts";
-import { OutcomeUnknownError } from "../../../src/errors.ts";
+import { DatabaseError, OutcomeUnknownError, withAnotherTry } from "../../../src/errors.ts";
 import type { CountedFailures } from "../../../src/features/failures/contract.ts";
 import { FailureRecorder } from "../../../src/features/failures/recorder.ts";
 
@@ -78,6 +78,25 @@ test("an attempt that was cancelled is no failure", async () => {
   fails("enough", 7, "cancelled");
   await closed(recorder);
   expect(writes).toEqual([]);
+});
+
+test("a database that lacks a character gets an escape in its place", async () => {
+  const writes: string[] = [];
+  const errors: unknown[] = [];
+  const add = async (counted: readonly CountedFailures[]) => {
+    const text = counted.map(({ message }) => message).join();
+    if (/[^ -~]/.test(text) || text === "away") throw withAnotherTry(new DatabaseError("refused"), "fails");
+    writes.push(text);
+  };
+  const recorder = new FailureRecorder({ add }, { report: (error) => errors.push(error) }, () => Date.now());
+  const fails = (message: string) =>
+    recorder.failed({ ...task, ...times }, failureOf("failed", { name: "Error", message }).attempt);
+  fails("no snow \u2603");
+  await closed(recorder);
+  expect([writes, errors]).toEqual([["no snow \\u2603"], []]);
+  fails("away");
+  await closed(recorder);
+  expect([writes.length, errors.length]).toEqual([1, 1]);
 });
 
 test("counts that could not be written count in the next write; a lost answer may have been written", async () => {
