@@ -32,8 +32,8 @@ export const encryptionFaults: readonly Mutant[] = [
   {
     name: "a-value-has-several-texts",
     why: "A sealed text that somebody has changed still opens.",
-    in: "decrypted",
-    find: 'data.toString("base64") !== base64',
+    in: "bytesOf",
+    find: 'base64.includes("_")',
     replace: "false",
     caughtBy: ofValue("no character of a sealed text can be another one"),
   },
