@@ -449,4 +449,23 @@ export function encryptionCases(make: MakeRaw): void {
     expect(ended.error?.undo).toBeUndefined();
     expect(banks).toBe(2);
   });
+
+  test("a link behind an encrypted one is encrypted too; behind one that is not, none can be required to be", async () => {
+    const raw = await make();
+    const keys = [newKey("a")];
+    const queue = await openWith(raw, { keys, functions: [echo.taskName] });
+    const { ids } = await queue.enqueueChain([
+      [echo, marker],
+      [joined, `behind ${marker}`],
+    ]);
+    expect(await columnsWith(raw, marker)).toEqual([]);
+    const strict = await openWith(raw, { keys, functions: [echo.taskName], required: true });
+    const mixed = strict.enqueueChain([
+      [joined, "x"],
+      [echo, "y"],
+    ]);
+    await expect(mixed).rejects.toThrow(/requires encrypted arguments.*add it to encryption\.functions/);
+    await startedWorker(queue);
+    expect(await queue.awaitTaskResult(ids[1] as number, soon)).toBe(`behind ${marker}+${marker}!`);
+  });
 }
