@@ -154,6 +154,8 @@ export type Outcome = TaskVersion & {
   startedAt: number | null;
   /** The function, for the kind of its failure. @default it is looked up when the attempt has failed */
   func?: string | undefined;
+  /** The kind of the failure; null: none is stored. @default it is made of the function and the error */
+  failure?: string | null | undefined;
   /** The task that waits for this one or may; null: none. @default it is not known, and is looked up */
   parentId?: number | null | undefined;
   /** The first ancestor, or its own id if it has steps or children; null: it has none of these. @default it is looked up */

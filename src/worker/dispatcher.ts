@@ -72,13 +72,14 @@ export class Dispatcher {
   /** Claims of features that are under way, and what runs beside the slots because of them. */
   #takingOn = 0;
   readonly #beside = new Set<RunningAttempt>();
-  readonly #setAside = new SetAside(() => this.lookForWork());
+  readonly #setAside: SetAside;
   readonly #failures = new CycleFailures((batch) => this.#settleAgain(batch));
   readonly #reports: Reports;
 
   constructor(host: DispatcherHost) {
     this.#host = host;
     const report = (error: unknown, where: string) => host.reportError(error, where);
+    this.#setAside = new SetAside(report, () => this.lookForWork());
     this.#progress = new ProgressNotes(host.store, report, () => host.wakeups.taskNoted());
     this.#prefetch = new PrefetchControl(host.store.synchronous);
     this.#prefetched = new PrefetchBuffer(() => this.#fillSlots(), this.#prefetch.waited);
@@ -95,7 +96,7 @@ export class Dispatcher {
       noteProgress: (record, progress, note) => this.#progress.add(record, progress, note),
       throttle: (record, delay) => throttleHolding(this.#held, host.store.limits, record, delay, report),
       checkLoss: ({ id }) => this.ownership.check([id]),
-      setAside: (record, error) => this.#leaveAlone(record, error),
+      setAside: (record, error) => this.#setAside.add(record, error),
       isCompleted: (record) => this.ownership.isCompleted(record),
       features: host.featuresOf?.(() => this.#freeSlots(this.#ended.length + this.#underWay.settling) > 0),
       report,
@@ -288,14 +289,6 @@ export class Dispatcher {
     if (!sharing && !this.#limited) return request;
     const freed = batch.map(({ attempt }) => attempt.record);
     return { ...request, ...(sharing && { sharing }), ...(freed.length > 0 && { freed }) };
-  }
-
-  #leaveAlone({ func, id }: TaskRecord, error: Error): void {
-    if (this.#setAside.add(func))
-      this.#host.reportError(
-        error,
-        `task "${func}" (${id}), whose function this worker leaves alone for a minute`,
-      );
   }
 
   /** Takes over what the store did. Nothing that can fail may come between a claim and the start of its tasks. */

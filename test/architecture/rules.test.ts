@@ -199,7 +199,7 @@ test("no global timer or clock is used, but in the programs: tests of apps fake 
 /** Whose contract a feature takes beside its own: it shows what others have, or moves their rows. */
 const contractsOf: Readonly<Record<string, readonly string[]>> = {
   dashboard: ["inspect", "limits", "look", "stats"],
-  encryption: ["drain", "look", "schedules", "workflows"],
+  encryption: ["drain", "failures", "look", "schedules", "workflows"],
   inspect: ["drain", "limits"],
   metrics: ["stats"],
   transfer: ["manager", "schedules"],

@@ -4,7 +4,8 @@ import type { AttemptRecord, OnKept, Operated, TaskVersion } from "../../store.t
 /** The end of a task whose message a drain had sent, as the system reported that got it. */
 export type DrainedOutcome =
   | { kind: "completed"; result: string | null }
-  | { kind: "failed"; error: string; attempt: AttemptRecord };
+  /** `failure`: as in `Outcome`. */
+  | { kind: "failed"; error: string; attempt: AttemptRecord; failure?: string | null };
 
 /** What a drain has not sent yet. */
 export interface DrainLag {

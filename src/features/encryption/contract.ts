@@ -10,6 +10,7 @@ export const sealedColumns = {
   dbq_steps: ["value", "error", "undo_error"],
   dbq_events: ["payload"],
   dbq_schedules: ["args", "kwargs"],
+  dbq_failures: ["message"],
 } as const;
 
 export type SealedTable = keyof typeof sealedColumns;
@@ -20,7 +21,7 @@ export interface SealedRow {
   taskId: number | null;
   /** The generation of an attempt or a log line. */
   generationId: number | null;
-  /** Of a step, an event or a schedule. */
+  /** Of a step, an event or a schedule; the id of a kind of failure. */
   name: string | null;
   /** The function of the task or the schedule; `null`: there is none any more. */
   func: string | null;

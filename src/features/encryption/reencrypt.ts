@@ -6,6 +6,7 @@ import type { ReencryptOptions, ReencryptProgress, ReencryptResult } from "../..
 import type { ChangeRow, EncryptionStore, SealedRow, SealedTable } from "./contract.ts";
 import { sealedColumns } from "./contract.ts";
 import type { Opened, Place } from "./envelope.ts";
+import { messagePlace } from "./failures.ts";
 import { attemptPlace, errorPlace, placeOfArgs, placeOfKwargs, resultPlace, Sealer } from "./sealer.ts";
 import { eventPlace, logPlace, type StepText, stepPlace } from "./steps.ts";
 
@@ -187,4 +188,5 @@ const changeOf: Record<SealedTable, (page: RowChange) => Texts> = {
   dbq_events: (page) =>
     page.row.texts.payload == null ? {} : page.among({ payload: eventPlace(page.row.name as string) }),
   dbq_schedules: (page) => page.call("dbq_schedules", page.row.name as string),
+  dbq_failures: (page) => page.among({ message: messagePlace(page.row.name as string) }),
 };

@@ -1,4 +1,5 @@
 /** Which values of a row are encrypted, and for which place. Values are JSON as text, or the texts of an error. */
+import { createHmac } from "node:crypto";
 import type { EncryptionKey, ReadEncryptionOptions } from "../../base/options/encryption.ts";
 import { endingIn, withEnding, withoutEnding } from "../../base/values/ending.ts";
 import {
@@ -100,6 +101,14 @@ export class Sealer {
 
   openOrNull<T extends string | null>(text: T, place: Place): T | string {
     return typeof text === "string" ? this.open(text, place) : text;
+  }
+
+  /** The same for the same text and key, and tells nothing about the text to who has no key. 48 bits as hexadecimal digits. */
+  digest(text: string): string {
+    return createHmac("sha256", this.#first.key)
+      .update(`dbq: a digest of\0${text}`)
+      .digest("hex")
+      .slice(0, 12);
   }
 
   // ---- a call --------------------------------------------------------------------------------

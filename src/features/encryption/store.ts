@@ -1,10 +1,17 @@
 /** A store over another one: it encrypts what is written, and decrypts what is read. Nothing else of a queue knows of that. */
 import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
-import type { Outcome, RequestStore, SettleAndClaim, SettleAndClaimResult } from "../../store.ts";
+import type {
+  AttemptRecord,
+  Outcome,
+  RequestStore,
+  SettleAndClaim,
+  SettleAndClaimResult,
+} from "../../store.ts";
 import type { DrainedOutcome } from "../drain/contract.ts";
 import type { FullRequestStore, FullStore, FullTransaction } from "../store.ts";
 import { Claims } from "./claims.ts";
 import { encryptionFacts, keysFact } from "./contract.ts";
+import { encryptedFailures, sealedKindOf } from "./failures.ts";
 import { encryptedLook } from "./look.ts";
 import { encryptedSchedules, encryptedScheduleWrites, sealSchedule } from "./schedules.ts";
 import { errorPlace, type Sealer } from "./sealer.ts";
@@ -51,7 +58,12 @@ function tasksOver(inner: RequestStore, sealer: Sealer): TaskMethods {
 }
 
 function requestsOver(inner: FullRequestStore, sealer: Sealer): FullRequestStore {
-  return { ...inner, ...tasksOver(inner, sealer), look: encryptedLook(inner.look, inner, sealer) };
+  return {
+    ...inner,
+    ...tasksOver(inner, sealer),
+    failures: encryptedFailures(inner.failures, sealer),
+    look: encryptedLook(inner.look, inner, sealer),
+  };
 }
 
 // ---- workers -----------------------------------------------------------------------------------
@@ -104,9 +116,22 @@ function sealOutcome(sealer: Sealer, claims: Claims, outcome: Outcome): Outcome 
   if (!claims.seals(id) || (outcome.kind === "completed" && outcome.result === null)) return outcome;
   if (outcome.kind === "completed") return { ...outcome, result: sealer.sealResult(outcome.result, id) };
   if (outcome.kind === "snoozed" || outcome.kind === "interrupted") return outcome;
-  const error = sealer.sealError(outcome.error, errorPlace(id));
-  const attempt = outcome.attempt && sealer.sealAttempt(outcome.attempt, id, generationId);
-  return { ...outcome, error, attempt };
+  return { ...outcome, ...sealedFailure(sealer, outcome, id, generationId, outcome.func) };
+}
+
+/** @param func undefined: nobody has said it, and the failure has no kind */
+function sealedFailure<A extends AttemptRecord | undefined>(
+  sealer: Sealer,
+  { error, attempt }: { error: string; attempt: A },
+  id: number,
+  generationId: number,
+  func: string | undefined,
+): { error: string; attempt: A; failure: string | null } {
+  return {
+    error: sealer.sealError(error, errorPlace(id)),
+    attempt: (attempt && sealer.sealAttempt(attempt, id, generationId)) as A,
+    failure: func === undefined ? null : sealedKindOf(sealer, func, error, attempt),
+  };
 }
 
 // ---- an app's transaction ----------------------------------------------------------------------
@@ -124,13 +149,14 @@ function transactionOver(inner: FullTransaction, sealer: Sealer, claims: Claims)
 
 type FeatureMethods = Pick<
   FullStore,
-  "agents" | "drains" | "look" | "schedules" | "testing" | "transfer" | "workflows"
+  "agents" | "drains" | "failures" | "look" | "schedules" | "testing" | "transfer" | "workflows"
 >;
 
 function featuresOver(inner: FullStore, sealer: Sealer, claims: Claims): FeatureMethods {
   return {
     agents: agentsOver(inner.agents, sealer, claims),
     drains: drainsOver(inner, sealer, claims),
+    failures: encryptedFailures(inner.failures, sealer),
     look: encryptedLook(inner.look, inner, sealer),
     schedules: encryptedSchedules(inner.schedules, sealer),
     testing: {
@@ -169,12 +195,9 @@ function agentsOver(inner: FullStore["agents"], sealer: Sealer, claims: Claims):
 function drainsOver(inner: FullStore, sealer: Sealer, claims: Claims): FullStore["drains"] {
   const sealed = async (id: number, outcome: DrainedOutcome): Promise<DrainedOutcome> => {
     if (outcome.kind === "completed") return { ...outcome, result: sealer.sealResult(outcome.result, id) };
-    const [state] = await inner.taskStates([id]);
-    return {
-      ...outcome,
-      error: sealer.sealError(outcome.error, errorPlace(id)),
-      attempt: sealer.sealAttempt(outcome.attempt, id, state?.generationId ?? 0),
-    };
+    const [task] = await inner.get([id]);
+    const { generationId = 0, func } = task ?? {};
+    return { ...outcome, ...sealedFailure(sealer, outcome, id, generationId, func) };
   };
   return {
     ...inner.drains,

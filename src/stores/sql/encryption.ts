@@ -18,7 +18,12 @@ const settingPrefix = "encryption key ";
 
 const tables = Object.keys(sealedColumns) as SealedTable[];
 
+/** By which the rows are in order. Rows of one kind of failure have the same values. */
 const keyOf = (table: SealedTable) => (table === "dbq_schedules" ? "name" : "id");
+const isText = (table: SealedTable) => table === "dbq_schedules" || table === "dbq_failures";
+
+const nameOf = (table: SealedTable) =>
+  table === "dbq_failures" ? "id" : "name" in kindsOf[table] ? "name" : "null";
 
 /** Whether the task waits in a chain. */
 const awaitsArgument = `(case when status = 'waiting' then
@@ -39,7 +44,7 @@ function placeColumns(table: SealedTable) {
       `${keyOf(table)} as row_key`,
       `${taskId} as row_task`,
       `${generationId} as row_generation`,
-      `${has("name") ? "name" : "null"} as row_name`,
+      `${nameOf(table)} as row_name`,
       `${func} as row_func`,
       `${table === "dbq_tasks" ? awaitsArgument : "0"} as row_awaits`,
     ].join(", "),
@@ -51,11 +56,10 @@ function statementsFor(d: Dialect, table: SealedTable) {
   const columns = sealedColumns[table];
   const key = keyOf(table);
   const from = sql.raw(table);
-  const isBehind =
-    key === "id"
-      ? (p: Readonly<Record<string, unknown>>) => sql`id > ${d.integer(p.after)}`
-      : (p: Readonly<Record<string, unknown>>) => sql`${d.bytes(sql.raw(key))} > ${d.bytes(p.after)}`;
-  const order = key === "id" ? sql.raw(key) : d.bytes(sql.raw(key));
+  const isBehind = isText(table)
+    ? (p: Readonly<Record<string, unknown>>) => sql`${d.bytes(sql.raw(key))} > ${d.bytes(p.after)}`
+    : (p: Readonly<Record<string, unknown>>) => sql`id > ${d.integer(p.after)}`;
+  const order = isText(table) ? d.bytes(sql.raw(key)) : sql.raw(key);
   return {
     next: (p) => sql`
       select ${placeColumns(table)}, ${listed(d, table, columns)} from ${from}
@@ -66,7 +70,7 @@ function statementsFor(d: Dialect, table: SealedTable) {
         columns.map((column) => sql`${sql.raw(column)} = ${parameterFor(d, table, column, p[column])}`),
         sql`, `,
       )}
-      where ${key === "id" ? sql`id = ${d.integer(p.key)}` : d.same(key, p.key)}`,
+      where ${isText(table) ? d.same(key, p.key) : sql`id = ${d.integer(p.key)}`}`,
 
     size: () => sql`select count(*) from ${from}`,
   } satisfies Record<string, Statement>;
@@ -116,7 +120,7 @@ export class EncryptionOperations {
     change: ChangeRow,
   ): Program<{ rows: number; last: string | undefined }> {
     const { next, write } = this.#of[table];
-    const first = keyOf(table) === "id" ? "0" : "";
+    const first = isText(table) ? "" : "0";
     const found = yield* rows(next, { after: after ?? first, limit });
     for (const row of found) {
       const read = toSealedRow(table, row);

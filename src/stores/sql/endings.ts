@@ -6,8 +6,9 @@ import type { Program } from "./program.ts";
 export type Attempted = TaskVersion & {
   workerId: string | null;
   startedAt: number | null;
-  /** As in `Outcome`, as the next three. */
+  /** As in `Outcome`, as the next four. */
   func?: string | undefined;
+  failure?: string | null | undefined;
   parentId?: number | null | undefined;
   rootId?: number | null | undefined;
   ending?: Outcome["ending"];

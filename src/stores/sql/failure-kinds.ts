@@ -16,12 +16,14 @@ export function* functionsOf(s: Statements, tasks: readonly Attempted[]): Progra
 }
 
 /** For the row of an attempt; null: it did not fail. */
-export const attemptKind = (task: Attempted, funcOf: FuncOf): string | null =>
-  (task.attempt && failureKindOf(funcOf(task), task.attempt)?.id) ?? null;
+export function attemptKind(task: Attempted, funcOf: FuncOf): string | null {
+  if (task.failure !== undefined) return task.failure;
+  return (task.attempt && failureKindOf(funcOf(task), task.attempt)?.id) ?? null;
+}
 
 /** For the row of a task. An end that was held up has no attempt of its own: it has the error of the attempt that it began with. */
 export function taskKind(ending: Ending, funcOf: FuncOf): string | null {
   if (ending.kind !== "failed") return null;
-  if (ending.attempt) return attemptKind(ending, funcOf);
+  if (ending.attempt || ending.failure !== undefined) return attemptKind(ending, funcOf);
   return failureKindOfTask(funcOf(ending), errorOf(ending.error)).id;
 }

@@ -158,7 +158,8 @@ const discards = () =>
 
 /** What the database may accept in place of a refused outcome. Without `attempt`, dbq_attempts may be what refuses. */
 function* substitutes(outcome: Outcome, error: unknown): Generator<Outcome> {
-  if (isErroneous(outcome)) yield* withAndWithoutAttempt({ ...outcome, ...shortened(outcome) });
+  if (isErroneous(outcome))
+    yield* withAndWithoutAttempt(isReadable(outcome) ? { ...outcome, ...shortened(outcome) } : outcome);
   const { id, generationId, workerId, startedAt, func, parentId, kind } = outcome;
   const reason = error instanceof Error ? error.message : String(error);
   const message = `the database refuses the outcome of the attempt (${kind}), and would refuse it again: ${reason}`;
@@ -179,6 +180,10 @@ function* withAndWithoutAttempt(outcome: Erroneous): Generator<Outcome> {
   yield outcome;
   yield { ...outcome, attempt: undefined };
 }
+
+/** An encrypted error has no message that could be shortened. */
+const isReadable = ({ error }: Erroneous): boolean =>
+  typeof (JSON.parse(error) as Partial<TaskError>).message === "string";
 
 const shortened = ({ error, attempt }: Erroneous) =>
   inAscii(JSON.parse(error) as TaskError, attempt?.outcome ?? "failed");

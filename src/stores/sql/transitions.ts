@@ -55,10 +55,8 @@ export class Transitions {
   }
 
   *#endMixed(endings: readonly Ending[]): Program<boolean[]> {
-    const funcOf = yield* functionsOf(
-      this.#s,
-      endings.filter(({ kind }) => kind === "failed"),
-    );
+    const failed = endings.filter(({ kind }) => kind === "failed");
+    const funcOf = yield* functionsOf(this.#s, failed);
     const paramsOf = (ending: Ending) => ({ ...finishParams(ending), failure: taskKind(ending, funcOf) });
     const ended = yield* inGroups(endings, isCompleted, (some, completed) =>
       completed ? changes(this.#s.complete, some) : changes(this.#s.finish, some.map(paramsOf)),

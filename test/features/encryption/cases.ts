@@ -8,7 +8,8 @@ import { columnsWith, type MakeRaw, newKey, type Raw } from "./support.ts";
 
 const soon = { timeout: "20s" } as const;
 
-const marker = "Zebra4111secret";
+/** Letters alone: what is made of a message leaves numbers out. */
+const marker = "ZebraSecretWord";
 
 const openWith = (raw: Raw, encryption?: EncryptionOptions): Promise<Queue> =>
   temporaryQueue(encryption ? { encryption } : {}, raw.target);
@@ -106,13 +107,14 @@ export function encryptionCases(make: MakeRaw): void {
     const queue = await openWith(raw, { keys: [newKey("a")] });
     const all = await enqueueAll(queue);
     expect(await columnsWith(raw, marker)).toEqual([]);
-    await startedWorker(queue);
+    const worker = await startedWorker(queue);
     await runAll(queue, all);
+    await worker.stop();
     expect(await columnsWith(raw, marker)).toEqual([]);
     const sealed = [
       ...["dbq_tasks.args", "dbq_tasks.kwargs", "dbq_tasks.result", "dbq_tasks.error"],
       ...["dbq_attempts.error_message", "dbq_attempts.error_stack", "dbq_attempts.error_cause"],
-      ...["dbq_task_logs.message", "dbq_schedules.args"],
+      ...["dbq_task_logs.message", "dbq_schedules.args", "dbq_failures.message"],
       ...["dbq_steps.value", "dbq_steps.error", "dbq_events.payload"],
     ];
     expect(new Set(await columnsWith(raw, "dbq:sealed"))).toEqual(new Set(sealed));
@@ -127,6 +129,34 @@ export function encryptionCases(make: MakeRaw): void {
     await runAll(queue, all);
     expect(await columnsWith(raw, "dbq:sealed")).toEqual([]);
     expect((await columnsWith(raw, marker)).length).toBeGreaterThan(11);
+  });
+
+  test("kinds of failures are found by their tasks, and are others for each key", async () => {
+    const raw = await make();
+    const [first, second] = [newKey("a"), newKey("b")];
+    const kindsWith = async (...keys: [typeof first, ...(typeof first)[]]) => {
+      const queue = await openWith(raw, { keys });
+      const worker = await startedWorker(queue);
+      for (const n of [1, 2]) await failureOf(queue, await queue.enqueueTask(fails, `${marker} ${n}`));
+      await worker.stop();
+      return { queue, kinds: await queue.listFailures() };
+    };
+    const { queue, kinds } = await kindsWith(first);
+    const message = `message ${marker} <n>`;
+    expect(kinds).toMatchObject([{ func: fails.taskName, errorName: "Error", message, count: 4, open: 2 }]);
+    const failure = kinds[0]?.id as string;
+    expect((await queue.listTasks({ failure })).map((one) => one.status)).toEqual(["failed", "failed"]);
+    expect((await queue.listAttempts(kinds[0]?.sample as number)).map((one) => one.failure)).toEqual([
+      failure,
+      failure,
+    ]);
+    const later = await kindsWith(second, first);
+    expect(later.kinds.map((kind) => kind.message)).toEqual([message, message]);
+    expect(new Set(later.kinds.map(({ id }) => id)).size).toBe(2);
+    const blind = await openWith(raw, { keys: [second] });
+    expect((await blind.listFailures()).map((kind) => kind.message).sort()).toEqual(["(encrypted)", message]);
+    expect(await columnsWith(raw, marker)).toEqual([]);
+    expect(await blind.retryTasks({ failure })).toMatchObject({ changed: 2 });
   });
 
   test("arguments of another row or function, and changed ones, fail their task for good", async () => {

@@ -1,10 +1,23 @@
 /** Encryption on SQLite and Postgres. MariaDB: `mysql.full.test.ts`. */
-import { describe } from "vitest";
+import { describe, expect, test } from "vitest";
+import { task } from "../../../src/index.ts";
 import { postgresServer } from "../../support/postgres.ts";
+import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
 import { encryptionCases } from "./cases.ts";
-import { onPostgres, onSqlite } from "./support.ts";
+import { columnsWith, newKey, onPostgres, onSqlite } from "./support.ts";
 
 describe("on SQLite", () => encryptionCases(onSqlite));
 
 describe.skipIf(isMissing(await postgresServer()))("on Postgres", () => encryptionCases(onPostgres));
+
+test("an encrypted error is stored although the database refuses the record of its attempt", async () => {
+  const raw = await onSqlite();
+  const queue = await temporaryQueue({ encryption: { keys: [newKey("a")] } }, raw.target);
+  const fails = task(uniqueName("fails"), () => Promise.reject(new Error("the secret")), { maxRetries: 0 });
+  await raw.query("create trigger no before insert on dbq_attempts begin select raise(abort, 'no'); end");
+  await startedWorker(queue);
+  const failed = await queue.awaitTaskCompletion(await queue.enqueueTask(fails), { timeout: "20s" });
+  expect(failed).toMatchObject({ status: "failed", error: { message: "the secret" } });
+  expect(await columnsWith(raw, "the secret")).toEqual([]);
+});

@@ -12,6 +12,8 @@ import { temporaryFolder } from "../../support/queue.ts";
 /** A database as somebody sees it who has no key. */
 export interface Raw {
   target: string;
+  /** What stands around a name that is a word of SQL. */
+  quote: string;
   /** Statements without parameters. */
   query(text: string): Promise<unknown[][]>;
   /** The bytes of its files, where the test can read them. */
@@ -28,6 +30,7 @@ export const onSqlite: MakeRaw = async () => {
   });
   return {
     target,
+    quote: '"',
     query: async (text) => {
       client ??= new Database(target, { timeout: 20_000 });
       const statement = client.prepare(text);
@@ -44,7 +47,7 @@ export const onPostgres: MakeRaw = async () => {
   const { url, client, drop } = await newSchema();
   onTestFinished(drop);
   const query = async (text: string) => (await client.query({ text, rowMode: "array" })).rows as unknown[][];
-  return { target: url, query };
+  return { target: url, quote: '"', query };
 };
 
 export const onMysql: MakeRaw = async () => {
@@ -54,7 +57,7 @@ export const onMysql: MakeRaw = async () => {
     const [rows] = await client.query({ sql: text, rowsAsArray: true });
     return Array.isArray(rows) ? (rows as unknown[][]) : [];
   };
-  return { target: url, query };
+  return { target: url, quote: "`", query };
 };
 
 /** Each value of each column of each table, with the name of its column. */
@@ -62,7 +65,8 @@ async function dump(raw: Raw): Promise<{ column: string; text: string }[]> {
   const found: { column: string; text: string }[] = [];
   for (const [table, columns] of Object.entries(kindsOf)) {
     const names = Object.keys(columns);
-    for (const row of await raw.query(`select ${names.join(", ")} from ${table}`))
+    const quoted = names.map((name) => `${raw.quote}${name}${raw.quote}`);
+    for (const row of await raw.query(`select ${quoted.join(", ")} from ${table}`))
       for (const [i, value] of row.entries())
         if (value !== null)
           found.push({
