@@ -4,8 +4,9 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { failureKind, normalise } from "../../src/base/values/failure-kind.ts";
+import { amount } from "../support/amount.ts";
 
-const runs = { numRuns: 2_000 };
+const runs = { numRuns: amount(300, 2_000, 20_000) };
 
 const word = fc.constantFrom("no", "such", "user", "can't", "row:", "(key)", "it's", "refused,", "of");
 const hexadecimal = fc.string({

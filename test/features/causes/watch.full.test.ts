@@ -1,4 +1,4 @@
-/** Watchers of causes on MySQL, and in processes that are killed. */
+/** Watchers of causes on servers, and in processes that are killed. */
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
@@ -12,6 +12,10 @@ import { watchCases } from "./watch-cases.ts";
 
 const nobody = remoteTask<() => Promise<void>>("nobody");
 const isMysqlThere = !isMissing(await mysqlServer());
+
+describe.skipIf(isMissing(await postgresServer()))("on a server", () => {
+  watchCases("Postgres", () => urlForTest(newSchema));
+});
 
 describe.skipIf(!isMysqlThere)("on a server", () => {
   watchCases("MySQL or MariaDB", () => urlForTest(newDatabase));

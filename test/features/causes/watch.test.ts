@@ -1,16 +1,10 @@
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { storedKey } from "../../../src/features/causes/watch.ts";
-import { newSchema, postgresServer } from "../../support/postgres.ts";
-import { temporaryFolder, temporaryQueue, urlForTest } from "../../support/queue.ts";
-import { isMissing } from "../../support/server.ts";
+import { temporaryFolder, temporaryQueue } from "../../support/queue.ts";
 import { watchCases } from "./watch-cases.ts";
 
 watchCases("SQLite", async () => join(temporaryFolder(), "dbq.db"));
-
-describe.skipIf(isMissing(await postgresServer()))("on a server", () => {
-  watchCases("Postgres", () => urlForTest(newSchema));
-});
 
 test.each([
   [undefined, "watchCauses: expected an object such as"],

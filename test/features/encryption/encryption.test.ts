@@ -1,15 +1,11 @@
-/** Encryption on SQLite and Postgres. MariaDB: `mysql.full.test.ts`. */
+/** Encryption on SQLite. The others: `servers.full.test.ts`. */
 import { describe, expect, test } from "vitest";
 import { task } from "../../../src/index.ts";
-import { postgresServer } from "../../support/postgres.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
-import { isMissing } from "../../support/server.ts";
 import { encryptionCases } from "./cases.ts";
-import { columnsWith, newKey, onPostgres, onSqlite } from "./support.ts";
+import { columnsWith, newKey, onSqlite } from "./support.ts";
 
 describe("on SQLite", () => encryptionCases(onSqlite));
-
-describe.skipIf(isMissing(await postgresServer()))("on Postgres", () => encryptionCases(onPostgres));
 
 test("an encrypted error is stored although the database refuses the record of its attempt", async () => {
   const raw = await onSqlite();

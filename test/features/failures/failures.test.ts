@@ -1,21 +1,11 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { moveQueue, task } from "../../../src/index.ts";
-import { newSchema, postgresServer } from "../../support/postgres.ts";
-import {
-  startedWorker,
-  temporaryFolder,
-  temporaryQueue,
-  uniqueName,
-  urlForTest,
-} from "../../support/queue.ts";
-import { isMissing } from "../../support/server.ts";
+import { startedWorker, temporaryFolder, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { queueOnFile } from "../../worker/setup.ts";
 import { failing, run, testsOn } from "./scenario.ts";
 
 describe("on SQLite", () => testsOn(async () => join(temporaryFolder(), "dbq.db")));
-
-describe.skipIf(isMissing(await postgresServer()))("on Postgres", () => testsOn(() => urlForTest(newSchema)));
 
 test("wrong options are refused by their names", async () => {
   const queue = await temporaryQueue();
