@@ -4,10 +4,11 @@ import { isDeepStrictEqual } from "node:util";
 import * as fc from "fast-check";
 import { vi } from "vitest";
 import { remoteTask } from "../../src/base/tasks/registry.ts";
-import { DatabaseError, ScheduleNotFoundError } from "../../src/errors.ts";
+import { ScheduleNotFoundError } from "../../src/errors.ts";
 import { Actions } from "../../src/features/schedules/actions.ts";
 import { Firing } from "../../src/features/schedules/fire.ts";
 import { drawnFault } from "./drawn-fault.ts";
+import { callFailing, withFault } from "./failing-call.ts";
 import type { Fault, RealStore, Row } from "./real-store.ts";
 import type { Definition, ModelTask, ScheduleModel } from "./schedule-model.ts";
 
@@ -79,9 +80,7 @@ class Step implements fc.AsyncCommand<ScheduleModel, RealStore> {
   }
 
   toString(): string {
-    return this.#fault
-      ? `${this.#text}, while statement ${this.#fault.statement} ${this.#fault.how}`
-      : this.#text;
+    return withFault(this.#text, this.#fault);
   }
 
   async run(model: ScheduleModel, real: RealStore): Promise<void> {
@@ -89,7 +88,7 @@ class Step implements fc.AsyncCommand<ScheduleModel, RealStore> {
     this.#text = operation.text;
     const undo = model.save();
     const expected = operation.model(model);
-    const { answer, failed } = await this.#ask(real, () => operation.real(real));
+    const { answer, failed } = await callFailing(real, this.#fault, () => ifThere(operation.real(real)));
     const state = await stateOf(real);
     assert.equal(real.inTransaction, false);
     // A call that fails may have happened, if only a read after it has failed. Nothing in between.
@@ -97,23 +96,13 @@ class Step implements fc.AsyncCommand<ScheduleModel, RealStore> {
     assert.deepStrictEqual(state, expectedOf(model));
     if (!failed && expected !== undefined) assert.deepStrictEqual(answer, expected);
   }
-
-  async #ask(real: RealStore, call: () => Promise<unknown>): Promise<{ answer: unknown; failed: boolean }> {
-    let failed = false;
-    const asked = () =>
-      call().catch((error: unknown) => {
-        if (error instanceof ScheduleNotFoundError) return undefined;
-        if (!this.#fault || !(error instanceof DatabaseError)) throw error;
-        failed = true;
-        return undefined;
-      });
-    const { answer, fired } = this.#fault
-      ? await real.failing(this.#fault, asked)
-      : { answer: await asked(), fired: false };
-    assert.ok(!failed || fired, "a call failed without a fault");
-    return { answer, failed };
-  }
 }
+
+/** A schedule that is not there is no failure. */
+const ifThere = (call: Promise<unknown>) =>
+  call.catch((error: unknown) => {
+    if (!(error instanceof ScheduleNotFoundError)) throw error;
+  });
 
 // ---- the operations -------------------------------------------------------------------------------
 

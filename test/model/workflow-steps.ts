@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import * as fc from "fast-check";
 import { vi } from "vitest";
-import { DatabaseError } from "../../src/errors.ts";
 import type { Wait } from "../../src/features/workflows/contract.ts";
 import type { Outcome } from "../../src/store.ts";
 import { manyChildren, rangeIn } from "../../src/stores/sql/fan-in.ts";
 import { isFinished, type TaskStatus } from "../../src/task.ts";
 import { claimBy, errorText, failedAttempt, newTask } from "../conformance/arrange.ts";
 import { drawnFault } from "./drawn-fault.ts";
+import { callFailing, withFault } from "./failing-call.ts";
 import type { Fault, RealStore, Row } from "./real-store.ts";
 import { type EndKind, type FlowModel, type FlowTask, groupName } from "./workflow-model.ts";
 
@@ -122,15 +122,13 @@ class Step implements fc.AsyncCommand<FlowModel, RealStore> {
   }
 
   toString(): string {
-    return this.#fault
-      ? `${this.#text}, while statement ${this.#fault.statement} ${this.#fault.how}`
-      : this.#text;
+    return withFault(this.#text, this.#fault);
   }
 
   async run(model: FlowModel, real: RealStore): Promise<void> {
     const operation = this.#draw(model) ?? (model.with("pending").length > 0 ? claimOf(200) : enqueued);
     this.#text = operation.text;
-    const { answer, failed } = await this.#ask(real, () => operation.real(real));
+    const { answer, failed } = await callFailing(real, this.#fault, () => operation.real(real));
     const state = await stateOf(real);
     assert.equal(real.inTransaction, false);
     // A call that fails may have happened, if only a read after it has failed. Nothing in between.
@@ -142,21 +140,6 @@ class Step implements fc.AsyncCommand<FlowModel, RealStore> {
     const expected = operation.model(model, ids);
     assert.deepStrictEqual(state, expectedOf(model));
     if (!failed && expected !== undefined) assert.deepStrictEqual(answer, expected);
-  }
-
-  async #ask(real: RealStore, call: () => Promise<unknown>): Promise<{ answer: unknown; failed: boolean }> {
-    let failed = false;
-    const asked = () =>
-      call().catch((error: unknown) => {
-        if (!this.#fault || !(error instanceof DatabaseError)) throw error;
-        failed = true;
-        return undefined;
-      });
-    const { answer, fired } = this.#fault
-      ? await real.failing(this.#fault, asked)
-      : { answer: await asked(), fired: false };
-    assert.ok(!failed || fired, "a call failed without a fault");
-    return { answer, failed };
   }
 }
 

@@ -8,7 +8,6 @@ import { describe, expect, it } from "vitest";
 import * as dbqSchema from "../../drizzle/sqlite.ts";
 import { openQueue } from "../../src/index.ts";
 import { startedWorker, temporaryFolder, temporaryQueue } from "../support/queue.ts";
-import { inProcesses } from "./processes.ts";
 import { countRows, rawClient } from "./raw.ts";
 import { add, echo } from "./tasks.ts";
 
@@ -201,17 +200,6 @@ describe("tables that this build cannot use", () => {
 });
 
 describe("opening a new database", () => {
-  it("works in ten processes at once", async () => {
-    const path = join(temporaryFolder(), "dbq.db");
-    const ids = (await inProcesses<number[]>(10, "enqueue", path, "3")).flat();
-    expect(new Set(ids).size).toBe(30);
-    const client = rawClient(path);
-    expect(countRows(client)).toBe(30);
-    const applied = client.prepare("select hash from dbq_migrations").pluck().all();
-    expect(new Set(applied).size).toBe(applied.length);
-    expect(client.pragma("integrity_check", { simple: true })).toBe("ok");
-  }, 120_000);
-
   it("works many times at once in one process", async () => {
     const path = join(temporaryFolder(), "dbq.db");
     const queues = await Promise.all(Array.from({ length: 20 }, () => temporaryQueue({}, path)));

@@ -6,7 +6,7 @@ import { UsageError } from "./failure.ts";
 import { type FilterOptions, filterOf } from "./filter.ts";
 import { json, line, note } from "./output.ts";
 import { ProgressBar } from "./progress-bar.ts";
-import { signals } from "./watch.ts";
+import { untilStopped } from "./stoppable.ts";
 
 export interface BulkCommandOptions extends CommonOptions, FilterOptions {
   limit?: number;
@@ -110,28 +110,15 @@ async function run(
   total: number,
 ): Promise<void> {
   const bar = new ProgressBar("tasks", asJson ?? false);
-  const stopped = new AbortController();
-  const stop = () => stopped.abort();
-  for (const signal of signals) process.once(signal, stop);
   let soFar: BulkResult = { changed: 0, skipped: 0 };
   const onProgress = (now: BulkResult) => {
     soFar = now;
     bar.show({ label: done, done: now.changed + now.skipped, total });
   };
-  try {
-    await act(queue, filter, {
-      signal: stopped.signal,
-      onProgress,
-      ...(limit === undefined ? {} : { limit }),
-    });
-  } catch (error) {
-    if (!stopped.signal.aborted) throw error;
-    process.exitCode = 1;
-  } finally {
-    bar.stop();
-    for (const signal of signals) process.off(signal, stop);
-  }
-  if (stopped.signal.aborted) note(`stopped: what was ${done} stays ${done}`);
+  const isStopped = await untilStopped(bar, (signal) =>
+    act(queue, filter, { signal, onProgress, ...(limit === undefined ? {} : { limit }) }),
+  );
+  if (isStopped) note(`stopped: what was ${done} stays ${done}`);
   if (asJson) json(soFar);
   else
     line(`${done} ${tasks(soFar.changed)}${soFar.skipped > 0 ? `, left ${soFar.skipped} as they were` : ""}`);

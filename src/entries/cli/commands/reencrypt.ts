@@ -6,7 +6,7 @@ import { UsageError } from "../failure.ts";
 import { json, line, note } from "../output.ts";
 import { whole } from "../parse.ts";
 import { ProgressBar } from "../progress-bar.ts";
-import { signals } from "../watch.ts";
+import { untilStopped } from "../stoppable.ts";
 
 interface ReencryptCommandOptions extends CommonOptions {
   limit?: number;
@@ -38,29 +38,17 @@ async function reencrypt({ limit, ...options }: ReencryptCommandOptions): Promis
   if (!process.env.DBQ_ENCRYPTION_KEYS)
     throw new UsageError("DBQ_ENCRYPTION_KEYS is not set: it names the keys, the one that encrypts first");
   const bar = new ProgressBar("rows", options.json ?? false);
-  const stopped = new AbortController();
-  const stop = () => stopped.abort();
-  for (const signal of signals) process.once(signal, stop);
   let soFar: ReencryptResult = { changed: 0, skipped: 0 };
   const onProgress = ({ done, total, ...now }: ReencryptProgress) => {
     soFar = now;
     bar.show({ label: "encrypting", done, total });
   };
   await withExistingQueue(options, async (queue) => {
-    try {
-      soFar = await queue.reencrypt({
-        ...{ signal: stopped.signal, onProgress },
-        ...(limit !== undefined && { limit }),
-      });
-    } catch (error) {
-      if (!stopped.signal.aborted) throw error;
-      process.exitCode = 1;
-    } finally {
-      bar.stop();
-      for (const signal of signals) process.off(signal, stop);
-    }
+    const isStopped = await untilStopped(bar, async (signal) => {
+      soFar = await queue.reencrypt({ signal, onProgress, ...(limit !== undefined && { limit }) });
+    });
+    print(soFar, isStopped, options.json);
   });
-  print(soFar, stopped.signal.aborted, options.json);
 }
 
 function print({ changed, skipped }: ReencryptResult, isStopped: boolean, asJson?: true): void {
