@@ -132,10 +132,13 @@ export interface WorkflowStore {
   /** The ids of the tasks that stored a step last, newest first, each once. Looks at `steps` steps. */
   lastActive(steps: number): Promise<number[]>;
 
-  /** What these tasks wait for. */
+  /** What these tasks wait for, as it is stored. */
   waits(taskIds: readonly number[]): Promise<StoredWait[]>;
 
-  /** What these tasks wait for; `limit` of each at most. */
+  /** What these tasks wait for, each child by itself: of those that are stored as one wait, `limit` at most. */
+  openWaits(taskIds: readonly number[], limit: number): Promise<StoredWait[]>;
+
+  /** The same, `limit` of each task at most. */
   firstWaits(taskIds: readonly number[], limit: number): Promise<StoredWait[]>;
 
   /** The ids of the newest tasks that have waits, newest first, each once. Looks at `waits` waits. */

@@ -57,7 +57,8 @@ const emptyRun = (record: TaskRecord): Found => ({
 async function addSteps(queue: Queue, level: readonly Found[], limit: number): Promise<void> {
   const { workflows } = internalsOf(queue).store;
   const unfinished = level.filter(({ record: { status } }) => !isFinished(status));
-  const waits = await workflows.waits(unfinished.map(({ record }) => record.id));
+  const ids = unfinished.map(({ record }) => record.id);
+  const waits = await workflows.openWaits(ids, limit);
   for (const { record, run } of level) {
     const steps = await workflows.firstSteps(record.id, limit + 1);
     run.steps = steps.slice(0, limit).map(toRunStep);

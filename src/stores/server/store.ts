@@ -242,8 +242,22 @@ async function diagnosed(
   const { isDenied } = kind.migrations;
   const move = await transferFactsOf(() => runner.run(() => ops.transfer.state()), isDenied);
   const unreadable = await runner.run(() => unreadableFacts(ops.texts.dialect, isDenied));
-  const keys = encryptionFacts((await runner.run(() => ops.encryption.fingerprints())).keys());
+  const keys = await keyFactsOf(runner, ops, isDenied);
   return [...facts, { name: "claim strategy", value: strategy }, ...move, ...unreadable, ...keys];
+}
+
+/** A user who may not read the settings sees none. */
+async function keyFactsOf(
+  runner: ServerRunner,
+  { encryption }: Operations,
+  isDenied: (error: unknown) => boolean,
+): Promise<Diagnosis[]> {
+  try {
+    return encryptionFacts((await runner.run(() => encryption.fingerprints())).keys());
+  } catch (error) {
+    if (!isDenied((error as Error).cause ?? error)) throw error;
+    return [];
+  }
 }
 
 function notingStore(store: FullStore, runner: ServerRunner, ops: Operations, note: Note): FullStore {

@@ -52,6 +52,10 @@ export function fanInStatements(d: Dialect) {
       select id from ${d.tasks} where parent_id = ${d.only(p.parentId)} and dbq_tasks.id >= ${p.first} and dbq_tasks.id < ${p.before}
         and ${unfinished} order by parent_id desc, dbq_tasks.id desc ${d.atMost(p.limit)}`,
 
+    firstUnfinished: (p) => sql`
+      select id from ${d.tasks} where parent_id = ${d.only(p.parentId)} and dbq_tasks.id >= ${p.first} and dbq_tasks.id <= ${p.last}
+        and ${unfinished} order by parent_id, dbq_tasks.id ${d.atMost(p.limit)}`,
+
     unfinishedBetween: (p) => sql`
       select count(*) from ${d.tasks} where parent_id = ${d.only(p.parentId)} and dbq_tasks.id >= ${p.first} and dbq_tasks.id <= ${p.last}
         and ${unfinished}`,

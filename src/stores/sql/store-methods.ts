@@ -258,6 +258,7 @@ function workflowMethods(
     firstSteps: (taskId, limit) => run(() => ops.firstSteps(taskId, limit)),
     lastActive: (steps) => run(() => ops.lastActive(steps)),
     waits: (taskIds) => run(() => ops.waits(taskIds)),
+    openWaits: (taskIds, limit) => run(() => ops.openWaits(taskIds, limit)),
     firstWaits: (taskIds, limit) => run(() => ops.firstWaits(taskIds, limit)),
     lastWaiting: (waits) => run(() => ops.lastWaiting(waits)),
     waitingFor: (target, limit) => run(() => ops.waitingFor(target, limit)),

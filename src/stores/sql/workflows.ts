@@ -451,11 +451,29 @@ export class WorkflowOperations {
     return (yield* rows(this.#s.waits, { tasks })).map(toWait);
   }
 
+  *openWaits(taskIds: readonly number[], limit: number): Program<WaitRow[]> {
+    const found: WaitRow[] = [];
+    for (const wait of yield* this.waits(taskIds)) found.push(...(yield* this.#waitsIn(wait, limit)));
+    return found;
+  }
+
   *firstWaits(taskIds: readonly number[], limit: number): Program<WaitRow[]> {
     const found: WaitRow[] = [];
-    for (const taskId of taskIds)
-      found.push(...(yield* rows(this.#s.firstWaits, { taskId, limit })).map(toWait));
+    for (const taskId of taskIds) {
+      const each: WaitRow[] = [];
+      for (const row of yield* rows(this.#s.firstWaits, { taskId, limit }))
+        each.push(...(yield* this.#waitsIn(toWait(row), limit)));
+      found.push(...each.slice(0, limit));
+    }
     return found;
+  }
+
+  /** Those for which one wait stands: of many children, the first that have not ended. */
+  *#waitsIn(wait: WaitRow, limit: number): Program<WaitRow[]> {
+    const range = rangeIn(wait.mode);
+    if (!range) return [wait];
+    const open = yield* rows(this.#s.firstUnfinished, { parentId: wait.taskId, ...range, limit });
+    return open.map(([id]) => ({ ...wait, target: String(id), mode: range.mode }));
   }
 
   *lastWaiting(waits: number): Program<number[]> {
@@ -855,7 +873,7 @@ export class WorkflowOperations {
     const group = (yield* this.#lockTasks([groupId])).get(groupId);
     if (group?.status !== "waiting" || group.func !== groupFunction) return undefined;
     const [one] = yield* this.firstWaits([groupId], 1);
-    const mode = rangeIn(one?.mode ?? null)?.mode ?? one?.mode ?? groupContinues;
+    const mode = one?.mode ?? groupContinues;
     return yield* this.#insertMembers(groupId, group.rootId ?? groupId, members, mode);
   }
 
