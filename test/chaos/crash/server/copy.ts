@@ -23,6 +23,7 @@ const tables = [
   ["dbq_events", "id"],
   ["dbq_waits", "id"],
   ["dbq_causes", "id"],
+  ["dbq_failures", undefined],
   ["effects", "seq"],
   ["orders", "seq"],
   ["audit", "seq"],
@@ -45,7 +46,12 @@ export async function copyRows(from: Files, to: Files): Promise<void> {
   const columns = await reading;
   await raw.run("begin");
   for (const [table] of tables) {
-    const names = columns.get(table)?.join(", ");
+    // A column may have a name that is a word of SQL.
+    const quote = kind === "postgres" ? '"' : "`";
+    const names = columns
+      .get(table)
+      ?.map((name) => `${quote}${name}${quote}`)
+      .join(", ");
     await raw.run(`delete from ${table}`);
     await raw.run(`insert into ${table} (${names}) select ${names} from ${nameOf(from.database)}.${table}`);
   }
