@@ -7,6 +7,7 @@
 import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, test, vi } from "vitest";
 import type { FullStore } from "../../src/features/store.ts";
+import type { Wait } from "../../src/features/workflows/contract.ts";
 import { configOf } from "../../src/stores/postgres/connection.ts";
 import { openPostgres } from "../../src/stores/postgres/store.ts";
 import { readServerUrl } from "../../src/stores/server/url.ts";
@@ -93,6 +94,7 @@ const hot: readonly [name: string, index: RegExp, use: (store: FullStore) => Pro
     async (s) => settle(s, { ...outcomes.completed(await firstRunning()), parentId }),
   ],
   ["the end of the last of many children", /dbq_tasks_parent/, endOfNamed],
+  ["a task that begins to wait for many children", /dbq_tasks_pkey/, parked],
   [
     "the failure of one of many children",
     /dbq_waits_task/,
@@ -138,6 +140,22 @@ const hot: readonly [name: string, index: RegExp, use: (store: FullStore) => Pro
   ["a page of the list", /dbq_tasks_pkey/, (s) => s.list({}, 50, 10_000)],
   ["cancel", /dbq_tasks_pkey/, async (s) => s.cancel(await insertOne(s), "{}")],
 ];
+
+async function parked(s: FullStore) {
+  const running = await firstRunning();
+  const { rows } = await schema.client.query(
+    `insert into dbq_tasks (func, parent_id) select 'other', ${running.id} from generate_series(1, 150) returning id`,
+  );
+  const waits = rows.map(
+    ({ id }): Wait => ({
+      ...{ name: `child ${id}`, kind: "child", target: String(id), until: null, mode: "all:1" },
+    }),
+  );
+  expect(await s.workflows.wait(running, waits, true)).toMatchObject({ parked: true });
+  expect(await s.workflows.waits([running.id])).toHaveLength(1);
+  // The statements run once more for their plans.
+  await schema.client.query(`delete from dbq_waits where task_id = ${running.id}`);
+}
 
 async function endOfNamed(s: FullStore) {
   const running = await firstRunning();

@@ -60,9 +60,10 @@ export function fanInStatements(d: Dialect) {
       select count(*) from ${d.tasks} where parent_id = ${d.only(p.parentId)} and dbq_tasks.id >= ${p.first} and dbq_tasks.id <= ${p.last}
         and ${unfinished}`,
 
+    /** The parent is no condition: without statistics, a planner would read all children of the task for each id. */
     ownAmong: (p) => sql`
-      select count(*) from ${d.integers(p.ids)} as asked ${d.joinEach} ${d.tasks}
-      where dbq_tasks.id = ${d.only(sql.raw("asked.value"))} and parent_id = ${d.only(p.parentId)}`,
+      select sum(case when parent_id = ${d.integer(p.parentId)} then 1 else 0 end) from ${d.integers(p.ids)} as asked
+      ${d.joinEach} ${d.tasks} where dbq_tasks.id = ${d.only(sql.raw("asked.value"))}`,
 
     moveWait: (p) => sql`update dbq_waits set target = ${p.target} where id = ${p.id}`,
   } satisfies Record<string, Statement>;
