@@ -3,6 +3,7 @@
  * asks about every task whose reader waits for its next event.
  */
 import { setMaxListeners } from "node:events";
+import { endedBy } from "../base/runtime/ended-by.ts";
 import { clearTimeout, performance, setTimeout } from "../base/runtime/timers.ts";
 import { groupBy } from "../base/values/group-by.ts";
 import { QueueClosedError, TaskNotFoundError } from "../errors.ts";
@@ -65,19 +66,7 @@ export class TaskWatches {
   /** @throws TaskNotFoundError, QueueClosedError, DatabaseError, `signal.reason` */
   watch(id: number, signal: AbortSignal | undefined): AsyncGenerator<TaskEvent, void, undefined> {
     const watch = new Watch(id);
-    const events = this.#eventsOf(watch, signal);
-    const { return: end, throw: fail } = events;
-    // A generator's own methods would wait until the `next` that is pending has an event.
-    return Object.assign(events, {
-      return: (value: void | PromiseLike<void>) => {
-        this.#stopWaiting(watch);
-        return end.call(events, value);
-      },
-      throw: (error: unknown) => {
-        this.#stopWaiting(watch);
-        return fail.call(events, error);
-      },
-    });
+    return endedBy(this.#eventsOf(watch, signal), () => this.#stopWaiting(watch));
   }
 
   async *#eventsOf(

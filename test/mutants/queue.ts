@@ -388,9 +388,9 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "end-of-a-watch-waits-for-an-event",
     why: "A stream of a task's events that is destroyed goes on looking at the database until the task ends.",
-    in: "TaskWatches.watch",
-    find: "this.#stopWaiting(watch); return end.call(events, value);",
-    replace: "return end.call(events, value);",
+    in: "endedBy",
+    find: "end(); return finish.call(events, value);",
+    replace: "return finish.call(events, value);",
     caughtBy: inQueue(
       "watch",
       "a watch that is ended while it waits for an event > by the end of its stream, closes the stream and leaves nothing behind",

@@ -8,6 +8,7 @@ import { setMaxListeners } from "node:events";
 import { hostname } from "node:os";
 import { duration, label, type Reader, readOptions, signal, wrong } from "../../base/options/validators.ts";
 import { type Clock, systemClock } from "../../base/runtime/clock.ts";
+import { endedBy } from "../../base/runtime/ended-by.ts";
 import { inRootContext } from "../../base/runtime/root-context.ts";
 import { settledWithin, type Timer } from "../../base/runtime/timers.ts";
 import { QueueClosedError } from "../../errors.ts";
@@ -86,19 +87,7 @@ export class CauseWatches {
   watch(given: unknown): AsyncGenerator<CauseChange, void, undefined> {
     const options = readWatchCauses(given);
     const watch = new CauseWatch(this.#host, options);
-    const changes = this.#changesOf(watch, options.signal);
-    const { return: end, throw: fail } = changes;
-    // A generator's own methods would wait until the `next` that is pending has a change.
-    return Object.assign(changes, {
-      return: (value: void | PromiseLike<void>) => {
-        watch.end();
-        return end.call(changes, value);
-      },
-      throw: (error: unknown) => {
-        watch.end();
-        return fail.call(changes, error);
-      },
-    });
+    return endedBy(this.#changesOf(watch, options.signal), () => watch.end());
   }
 
   async *#changesOf(

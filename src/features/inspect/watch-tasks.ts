@@ -2,6 +2,7 @@
 import { setMaxListeners } from "node:events";
 import { countReaders } from "../../base/options/options.ts";
 import { readOptions, signal } from "../../base/options/validators.ts";
+import { endedBy } from "../../base/runtime/ended-by.ts";
 import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers.ts";
 import { QueueClosedError } from "../../errors.ts";
 import { internalsOf } from "../../queue/internals.ts";
@@ -89,19 +90,7 @@ function watch(queue: Queue, given: unknown): AsyncGenerator<TasksEvent, void, u
   });
   const { store } = internalsOf(queue);
   const end = new End();
-  const events = eventsOf(queue, new FollowedTasks(store, filter), end, aborted);
-  const { return: finish, throw: fail } = events;
-  // A generator's own methods would wait until the `next` that is pending has an event.
-  return Object.assign(events, {
-    return: (value: void | PromiseLike<void>) => {
-      end.stop();
-      return finish.call(events, value);
-    },
-    throw: (error: unknown) => {
-      end.stop();
-      return fail.call(events, error);
-    },
-  });
+  return endedBy(eventsOf(queue, new FollowedTasks(store, filter), end, aborted), end.stop);
 }
 
 async function* eventsOf(
