@@ -4,7 +4,7 @@ import { toAscii } from "../../base/values/storable.ts";
 import { anotherTryAfter, OutcomeUnknownError } from "../../errors.ts";
 import type { AttemptRecord } from "../../store.ts";
 import type { MeteredTask, MeterHost, MeterPart } from "../../worker/meter.ts";
-import { PeriodicJob } from "../../worker/periodic-job.ts";
+import { PeriodicWriter } from "../../worker/periodic-writer.ts";
 import { type CountedFailures, type FailureStore, mostKinds } from "./contract.ts";
 
 /** Milliseconds between two writes. */
@@ -65,18 +65,15 @@ function addTo(known: CountedFailures, { count, firstAt, lastAt, sample }: Count
 export class FailureRecorder implements MeterPart {
   readonly #store: Pick<FailureStore, "add">;
   readonly #now: () => number;
-  readonly #report: MeterHost["report"];
-  readonly #job: PeriodicJob;
+  readonly #writer: PeriodicWriter;
   #fresh = new Tallies();
   #hasBegun = false;
-  /** A database that refuses the counts, for the lack of a right or of the table, is reported once. */
-  #isFailing = false;
 
   constructor(store: Pick<FailureStore, "add">, { report }: Pick<MeterHost, "report">, now: () => number) {
     this.#store = store;
     this.#now = now;
-    this.#report = report;
-    this.#job = new PeriodicJob({ name: where, run: () => this.#run() }, (error) => this.#reportOnce(error));
+    const writing = { name: where, write: () => this.#write(), next: () => writeEvery };
+    this.#writer = new PeriodicWriter(writing, report);
   }
 
   failed({ id: sample, func }: MeteredTask, attempt: AttemptRecord): void {
@@ -88,27 +85,11 @@ export class FailureRecorder implements MeterPart {
     // Without failures there is no timer.
     if (this.#hasBegun) return;
     this.#hasBegun = true;
-    this.#job.start();
+    this.#writer.start();
   }
 
   async close(): Promise<void> {
-    await this.#job.stop();
-    try {
-      await this.#write();
-    } catch (error) {
-      this.#reportOnce(error);
-    }
-  }
-
-  #reportOnce(error: unknown): void {
-    if (!this.#isFailing) this.#report(error, where);
-    this.#isFailing = true;
-  }
-
-  async #run(): Promise<number> {
-    await this.#write();
-    this.#isFailing = false;
-    return writeEvery;
+    await this.#writer.close();
   }
 
   /** A database whose encoding lacks a character gets an escape in its place: the ids of kinds do not depend on it. */

@@ -3,7 +3,7 @@ import { Histogram } from "../../base/values/histogram.ts";
 import { OutcomeUnknownError } from "../../errors.ts";
 import type { OutcomeKind } from "../../store.ts";
 import type { MeteredTask, MeterHost, MeterPart } from "../../worker/meter.ts";
-import { PeriodicJob } from "../../worker/periodic-job.ts";
+import { PeriodicWriter } from "../../worker/periodic-writer.ts";
 import type { Counted, CountedNow, StatsStore } from "./contract.ts";
 
 /** Milliseconds between two writes. */
@@ -94,28 +94,20 @@ export class Recorder implements MeterPart {
   readonly #store: Pick<StatsStore, "write">;
   readonly #workerId: string;
   readonly #now: () => number;
-  readonly #report: MeterHost["report"];
-  readonly #job: PeriodicJob;
+  readonly #writer: PeriodicWriter;
   #fresh = new Tallies();
   /** What was written of the current minute. */
   #written = new Tallies();
   #minute: number;
-  /** A database that refuses statistics, for the lack of a right or of the table, is reported once. */
-  #isFailing = false;
 
   constructor(store: Pick<StatsStore, "write">, { workerId, report }: MeterHost, now = () => Date.now()) {
     this.#store = store;
     this.#workerId = workerId;
     this.#now = now;
     this.#minute = minuteOf(now());
-    this.#report = report;
-    this.#job = new PeriodicJob({ name: where, run: () => this.#run() }, (error) => this.#reportOnce(error));
-    this.#job.start();
-  }
-
-  #reportOnce(error: unknown): void {
-    if (!this.#isFailing) this.#report(error, where);
-    this.#isFailing = true;
+    const writing = { name: where, write: () => this.#write(), next: () => this.#next() };
+    this.#writer = new PeriodicWriter(writing, report);
+    this.#writer.start();
   }
 
   /** Called for every task: no object, no clock. The minute is that in which the last write was due. */
@@ -124,24 +116,14 @@ export class Recorder implements MeterPart {
   }
 
   async close(): Promise<void> {
-    await this.#job.stop();
-    try {
-      await this.#write();
-    } catch (error) {
-      this.#reportOnce(error);
-    }
+    await this.#writer.close();
   }
 
   /** The next write is due in 10 s, or when the minute ends. @returns milliseconds until then */
-  async #run(): Promise<number> {
-    try {
-      await this.#write();
-      this.#isFailing = false;
-    } finally {
-      const minute = minuteOf(this.#now());
-      if (minute !== this.#minute) this.#written = new Tallies();
-      this.#minute = minute;
-    }
+  #next(): number {
+    const minute = minuteOf(this.#now());
+    if (minute !== this.#minute) this.#written = new Tallies();
+    this.#minute = minute;
     return Math.max(1, Math.min(writeEvery, this.#minute + minuteMs - this.#now()));
   }
 
