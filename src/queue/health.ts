@@ -1,6 +1,7 @@
 /** What `queue.health()` tells. Types only: a feature finds it out. */
 
 import type { LimitValues, PauseTarget } from "../base/options/limits.ts";
+import type { PendingTasks } from "../base/tasks/pending.ts";
 import type { WorkerRecord } from "../store.ts";
 import type { TaskStatus } from "../task.ts";
 
@@ -85,18 +86,6 @@ export interface Health {
   unservedFunctions: UnclaimedTasks[];
   /** All pauses, the oldest first. */
   pauses: Pause[];
-}
-
-/** The pending tasks of a function in one queue, as a look of `health` has counted them. */
-export interface PendingTasks {
-  queueName: string;
-  func: string;
-  pending: number;
-  /** It is the bound up to which they are counted. */
-  more: boolean;
-  /** Milliseconds; `null`: none of those that are first in the order of claims is due. */
-  oldestPendingAge: number | null;
-  priorities: readonly { priority: number; oldestPendingAge: number | null }[];
 }
 
 /** What one look has found. */

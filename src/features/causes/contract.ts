@@ -1,4 +1,5 @@
 /** What a database does for `queue.listCauses()`. */
+import type { QueueDepth } from "../../base/tasks/pending.ts";
 
 /** An attempt that runs. */
 export interface RunningAttempt {
@@ -27,11 +28,8 @@ export interface CrashedAttempt {
   age: number;
 }
 
-/** How many tasks of a queue were pending when a minute began. `more`: at least so many. */
-export interface RecordedDepth {
-  queueName: string;
-  pending: number;
-  more: boolean;
+/** How many tasks of a queue were pending when a minute began. */
+export interface RecordedDepth extends QueueDepth {
   /** Milliseconds since then. */
   age: number;
 }

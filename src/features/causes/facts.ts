@@ -1,6 +1,8 @@
 /** What one look has found, and the words that causes have in common. */
+
+import type { PendingTasks } from "../../base/tasks/pending.ts";
 import type { Cause, CauseKind, ReadCauseThresholds } from "../../queue/causes.ts";
-import type { Health, PendingTasks } from "../../queue/health.ts";
+import type { Health } from "../../queue/health.ts";
 import type { LimitInfo } from "../../queue/limits.ts";
 import type { FunctionStats } from "../../queue/stats.ts";
 import type { Diagnosis } from "../../store.ts";

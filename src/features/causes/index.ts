@@ -1,6 +1,7 @@
 /** Causes: what is wrong with a queue now, worst first, and what repairs it; and what begins and ends. */
 import { performance } from "../../base/runtime/timers.ts";
-import type { HealthLook, PendingTasks } from "../../queue/health.ts";
+import type { PendingTasks } from "../../base/tasks/pending.ts";
+import type { HealthLook } from "../../queue/health.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Diagnosis } from "../../store.ts";

@@ -1,29 +1,7 @@
 /** What a database does for `queue.health()`. */
+import type { PendingTasks, QueueDepth } from "../../base/tasks/pending.ts";
 import type { TaskCount } from "../../store.ts";
 import type { TaskStatus } from "../../task.ts";
-
-/** The pending tasks of a function in one queue. */
-export interface Backlog {
-  queueName: string;
-  func: string;
-  /** How many there are; `more`: it is the bound up to which they are counted. */
-  pending: number;
-  more: boolean;
-  /**
-   * Milliseconds since the oldest of those that are first in the order of claims became pending, in each priority; `null`: none
-   * of them is due.
-   */
-  oldestPendingAge: number | null;
-  /** The same of each priority. */
-  priorities: readonly { priority: number; oldestPendingAge: number | null }[];
-}
-
-/** The pending tasks of a queue. `more`: `pending` is the bound up to which they are counted. */
-export interface QueueDepth {
-  queueName: string;
-  pending: number;
-  more: boolean;
-}
 
 /** The most queues with pending tasks, and the most functions of each, that a health look finds. MySQL ends a recursion after 1,000 steps. */
 export const mostHealthNames = 500;
@@ -34,7 +12,7 @@ export interface HealthStore {
    * The functions and queues that have pending tasks, in order of their names, up to `mostHealthNames`. Counts up to `most` tasks of each, and up to
    * `inAll` of all of them together.
    */
-  backlog(most: number, inAll: number): Promise<Backlog[]>;
+  backlog(most: number, inAll: number): Promise<PendingTasks[]>;
 
   /** Counts tasks in this status by queue and function, up to `most` in all: of failed ones the last that ended. */
   sample(status: TaskStatus, most: number): Promise<TaskCount[]>;

@@ -2,7 +2,9 @@
  * The health of a queue, for `doctor`, `stats`, metrics and the dashboard: facts about its database, its queues and workers,
  * and the tasks that no worker takes. Reads the database and changes nothing.
  */
+
 import { readOptions, wrong } from "../../base/options/validators.ts";
+import type { PendingTasks } from "../../base/tasks/pending.ts";
 import { sharingAmong } from "../../base/tasks/registry.ts";
 import type { HealthLook, HealthOfQueue, UnclaimedTasks, WorkerHealth } from "../../queue/health.ts";
 import { internalsOf } from "../../queue/internals.ts";
@@ -16,7 +18,7 @@ import { checkWorkers, lookAtWorkers } from "../../worker/liveness.ts";
 import type { DrainLag } from "../drain/contract.ts";
 import type { PutOffCount } from "../limits/contract.ts";
 import type { FullStore } from "../store.ts";
-import { type Backlog, mostHealthNames } from "./contract.ts";
+import { mostHealthNames } from "./contract.ts";
 import { findUnclaimed, type Waiting } from "./unclaimed.ts";
 
 /** Options of `inspectQueue`. */
@@ -202,7 +204,7 @@ function healthOf(name: string, tasks: Tasks, workers: readonly WorkerHealth[]):
   };
 }
 
-const queuesIn = (backlog: readonly Backlog[]): number =>
+const queuesIn = (backlog: readonly PendingTasks[]): number =>
   new Set(backlog.map(({ queueName }) => queueName)).size;
 
 const total = (counts: readonly TaskCount[]): number => counts.reduce((sum, { count }) => sum + count, 0);

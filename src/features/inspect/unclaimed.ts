@@ -1,16 +1,16 @@
 /** Finds tasks that wait for something other than their turn: no worker serves their queue, or none knows their function. */
 import { systemClock } from "../../base/runtime/clock.ts";
+import type { PendingTasks } from "../../base/tasks/pending.ts";
 import type { UnclaimedTasks, WorkerHealth } from "../../queue/health.ts";
 import type { TaskCount } from "../../store.ts";
 import type { LimitRecord, LimitState } from "../limits/contract.ts";
-import type { Backlog } from "./contract.ts";
 
 /** Milliseconds. A worker with a free slot takes a task within its poll interval, by default 1 s. */
 const longestUsualWait = 2_000;
 
 /** What a look at the tasks has found. */
 export interface Waiting {
-  backlog: readonly Backlog[];
+  backlog: readonly PendingTasks[];
   scheduled: readonly TaskCount[];
   running: readonly TaskCount[];
   /** The queues whose tasks wait for a drain, which takes those of all functions. `carried`: one runs now. */

@@ -1,4 +1,5 @@
 /** What a database does for statistics. */
+import type { QueueDepth } from "../../base/tasks/pending.ts";
 
 /** How many attempts there were, and histograms of their times as `Histogram.encode` writes them. */
 export type Counted = { count: number; waitBuckets: string; runBuckets: string };
@@ -27,13 +28,6 @@ export interface StatsFilter {
   func?: string | undefined;
 }
 
-/** How many tasks of a queue were pending when a minute began. `more`: at least so many. */
-export interface DepthOfQueue {
-  queueName: string;
-  pending: number;
-  more: boolean;
-}
-
 /** Statistics: for looking only, nothing else depends on them. */
 export interface StatsStore {
   /**
@@ -53,8 +47,8 @@ export interface StatsStore {
   /** The minute of the database's clock, for the one process that asks first in it; undefined for all others. */
   takeMinute(): Promise<number | undefined>;
 
-  /** Keeps the depths of a minute for two hours. */
-  writeDepths(minute: number, depths: readonly DepthOfQueue[]): Promise<void>;
+  /** Keeps how many tasks were pending when a minute began, for two hours. */
+  writeDepths(minute: number, depths: readonly QueueDepth[]): Promise<void>;
 
   /** The rows of a time, in no order. Of hours, also the one in which `from` is. */
   read(filter: StatsFilter): Promise<StatsRow[]>;

@@ -3,8 +3,9 @@
  * beside a thousand. `HealthStore` in `store.ts` says what they promise.
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
+import type { PendingTasks, QueueDepth } from "../../base/tasks/pending.ts";
 import { groupBy } from "../../base/values/group-by.ts";
-import { type Backlog, mostHealthNames, type QueueDepth } from "../../features/inspect/contract.ts";
+import { mostHealthNames } from "../../features/inspect/contract.ts";
 import type { TaskCount } from "../../store.ts";
 import type { TaskStatus } from "../../task.ts";
 import type { Dialect, Row } from "./dialect.ts";
@@ -50,7 +51,7 @@ export class HealthOperations {
     this.#clock = clockOf(dialect);
   }
 
-  *backlog(most: number, inAll: number): Program<Backlog[]> {
+  *backlog(most: number, inAll: number): Program<PendingTasks[]> {
     const levels = yield* this.#levels();
     const pairs = levels.filter((level, i) => !isSamePair(level, levels[i - 1]));
     const share = Math.min(most, Math.max(1, Math.floor(inAll / pairs.length)));

@@ -1,12 +1,13 @@
 /** The operations on statistics, each written once for all databases. `StatsStore` in `store.ts` says what they promise. */
+
 import { type SQL, sql } from "drizzle-orm/sql/sql";
+import type { QueueDepth } from "../../base/tasks/pending.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import { Histogram } from "../../base/values/histogram.ts";
 import type {
   Counted,
   CountedAs,
   CountedNow,
-  DepthOfQueue,
   FunctionCount,
   StatsFilter,
   StatsRow,
@@ -266,7 +267,7 @@ export class StatsOperations {
     return isFirst ? Number(begun) : undefined;
   }
 
-  *writeDepths(begun: number, depths: readonly DepthOfQueue[]): Program<void> {
+  *writeDepths(begun: number, depths: readonly QueueDepth[]): Program<void> {
     const made = depths.map(({ queueName, pending, more }) => ({
       ...{ minute: begun, span: moment, workerId: eachFunction, queueName, func: "", count: pending },
       ...{ outcome: more ? orMore : "pending", waitBuckets: "[]", runBuckets: "[]" },
