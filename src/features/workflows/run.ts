@@ -269,7 +269,7 @@ export class WorkflowRun implements AttemptPart {
   }
 
   async store(step: NewStep): Promise<void> {
-    await this.#write({ step });
+    await new Promise<void>((resolve, reject) => this.#push({ step, resolve: () => resolve(), reject }));
   }
 
   /** Starts a child, unless an earlier attempt has. */
@@ -383,10 +383,6 @@ export class WorkflowRun implements AttemptPart {
   }
 
   // ---- writes --------------------------------------------------------------------------------
-
-  #write(what: Pick<Write, "step" | "child">): Promise<number> {
-    return new Promise((resolve, reject) => this.#push({ ...what, resolve, reject }));
-  }
 
   /** All steps and starts that come in one turn are one transaction, or few if there are very many. */
   #push(write: Write): void {

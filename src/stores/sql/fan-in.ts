@@ -4,8 +4,9 @@
  * waits for 10,000 children has one wait.
  */
 import { sql } from "drizzle-orm/sql/sql";
+import { groupBy } from "../../base/values/group-by.ts";
 import type { Wait } from "../../features/workflows/contract.ts";
-import type { Dialect } from "./dialect.ts";
+import type { Dialect, Params } from "./dialect.ts";
 import { count, type Program, rows } from "./program.ts";
 import type { Statement } from "./statements.ts";
 import { isUnfinished } from "./statuses.ts";
@@ -33,19 +34,17 @@ export function rangeIn(mode: string | null): ChildRange | undefined {
 
 /** Of these waits the ones for children of which very many belong together, by their mode. */
 export function setsOfMany(waits: readonly Wait[]): Map<string, Wait[]> {
-  const sets = new Map<string, Wait[]>();
-  for (const wait of waits) {
-    if (wait.kind !== "child" || wait.mode === null) continue;
-    const set = sets.get(wait.mode);
-    if (set) set.push(wait);
-    else sets.set(wait.mode, [wait]);
-  }
+  const ofChildren = waits.filter(({ kind, mode }) => kind === "child" && mode !== null);
+  const sets = groupBy(ofChildren, ({ mode }) => mode as string);
   for (const [mode, set] of sets) if (set.length <= manyChildren) sets.delete(mode);
   return sets;
 }
 
 export function fanInStatements(d: Dialect) {
   const unfinished = sql.raw(isUnfinished);
+  const between = (p: Params) => sql`
+      from ${d.tasks} where parent_id = ${d.only(p.parentId)} and dbq_tasks.id >= ${p.first} and dbq_tasks.id <= ${p.last}
+        and ${unfinished}`;
   return {
     /** By both columns of the index, in its order: a planner without statistics would walk the primary key. */
     lastUnfinished: (p) => sql`
@@ -53,12 +52,9 @@ export function fanInStatements(d: Dialect) {
         and ${unfinished} order by parent_id desc, dbq_tasks.id desc ${d.atMost(p.limit)}`,
 
     firstUnfinished: (p) => sql`
-      select id from ${d.tasks} where parent_id = ${d.only(p.parentId)} and dbq_tasks.id >= ${p.first} and dbq_tasks.id <= ${p.last}
-        and ${unfinished} order by parent_id, dbq_tasks.id ${d.atMost(p.limit)}`,
+      select id ${between(p)} order by parent_id, dbq_tasks.id ${d.atMost(p.limit)}`,
 
-    unfinishedBetween: (p) => sql`
-      select count(*) from ${d.tasks} where parent_id = ${d.only(p.parentId)} and dbq_tasks.id >= ${p.first} and dbq_tasks.id <= ${p.last}
-        and ${unfinished}`,
+    unfinishedBetween: (p) => sql`select count(*) ${between(p)}`,
 
     /** The parent is no condition: without statistics, a planner would read all children of the task for each id. */
     ownAmong: (p) => sql`
