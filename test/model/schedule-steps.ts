@@ -8,7 +8,7 @@ import { ScheduleNotFoundError } from "../../src/errors.ts";
 import { Actions } from "../../src/features/schedules/actions.ts";
 import { Firing } from "../../src/features/schedules/fire.ts";
 import { drawnFault } from "./drawn-fault.ts";
-import { callFailing, withFault } from "./failing-call.ts";
+import { FailingStep } from "./failing-step.ts";
 import type { Fault, RealStore, Row } from "./real-store.ts";
 import type { Definition, ModelTask, ScheduleModel } from "./schedule-model.ts";
 
@@ -65,30 +65,20 @@ interface Operation {
   model: (model: ScheduleModel) => unknown;
 }
 
-class Step implements fc.AsyncCommand<ScheduleModel, RealStore> {
+class Step extends FailingStep<ScheduleModel> {
   readonly #draw: (model: ScheduleModel) => Operation;
-  readonly #fault: Fault | undefined;
-  #text = "(not reached)";
 
   constructor(draw: (model: ScheduleModel) => Operation, fault?: Fault) {
+    super(fault);
     this.#draw = draw;
-    this.#fault = fault;
-  }
-
-  check(): boolean {
-    return true;
-  }
-
-  toString(): string {
-    return withFault(this.#text, this.#fault);
   }
 
   async run(model: ScheduleModel, real: RealStore): Promise<void> {
     const operation = this.#draw(model);
-    this.#text = operation.text;
+    this.text = operation.text;
     const undo = model.save();
     const expected = operation.model(model);
-    const { answer, failed } = await callFailing(real, this.#fault, () => ifThere(operation.real(real)));
+    const { answer, failed } = await this.call(real, () => ifThere(operation.real(real)));
     const state = await stateOf(real);
     assert.equal(real.inTransaction, false);
     // A call that fails may have happened, if only a read after it has failed. Nothing in between.

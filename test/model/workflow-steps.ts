@@ -9,7 +9,7 @@ import { manyChildren, rangeIn } from "../../src/stores/sql/fan-in.ts";
 import { isFinished, type TaskStatus } from "../../src/task.ts";
 import { claimBy, errorText, failedAttempt, newTask } from "../conformance/arrange.ts";
 import { drawnFault } from "./drawn-fault.ts";
-import { callFailing, withFault } from "./failing-call.ts";
+import { FailingStep } from "./failing-step.ts";
 import type { Fault, RealStore, Row } from "./real-store.ts";
 import { type EndKind, type FlowModel, type FlowTask, groupName } from "./workflow-model.ts";
 
@@ -107,28 +107,18 @@ interface Operation {
 /** Undefined: there is nothing to do it with. Then work is made for the steps to come. */
 type Draw = (model: FlowModel) => Operation | undefined;
 
-class Step implements fc.AsyncCommand<FlowModel, RealStore> {
+class Step extends FailingStep<FlowModel> {
   readonly #draw: Draw;
-  readonly #fault: Fault | undefined;
-  #text = "(not reached)";
 
   constructor(draw: Draw, fault?: Fault) {
+    super(fault);
     this.#draw = draw;
-    this.#fault = fault;
-  }
-
-  check(): boolean {
-    return true;
-  }
-
-  toString(): string {
-    return withFault(this.#text, this.#fault);
   }
 
   async run(model: FlowModel, real: RealStore): Promise<void> {
     const operation = this.#draw(model) ?? (model.with("pending").length > 0 ? claimOf(200) : enqueued);
-    this.#text = operation.text;
-    const { answer, failed } = await callFailing(real, this.#fault, () => operation.real(real));
+    this.text = operation.text;
+    const { answer, failed } = await this.call(real, () => operation.real(real));
     const state = await stateOf(real);
     assert.equal(real.inTransaction, false);
     // A call that fails may have happened, if only a read after it has failed. Nothing in between.
