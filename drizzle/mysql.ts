@@ -472,7 +472,7 @@ export const dbqCauses = mysqlTable(
     endedAt: time("ended_at"),
     /** When the reporter has last seen it. */
     seenAt: time("seen_at").notNull().default(now),
-    /** Who reports it; null: nobody does now. */
+    /** The id of the watch that reports this cause; null: none does now. */
     reporter: name("reporter", { length: 255 }),
     /** `began` or `ended`: what the reporter's app has dealt with last; null: nothing. */
     reported: name("reported", { length: 16 }),

@@ -478,7 +478,7 @@ const causesIn = <S extends string | undefined>(table: PgTableFn<S>) =>
       endedAt: timestamp("ended_at", time),
       /** When the reporter has last seen it. */
       seenAt: timestamp("seen_at", time).notNull().default(sql`statement_timestamp()`),
-      /** Who reports it; null: nobody does now. */
+      /** The id of the watch that reports this cause; null: none does now. */
       reporter: text("reporter"),
       /** `began` or `ended`: what the reporter's app has dealt with last; null: nothing. */
       reported: text("reported"),

@@ -428,7 +428,7 @@ export const dbqCauses = sqliteTable(
     endedAt: integer("ended_at"),
     /** When the reporter has last seen it. */
     seenAt: integer("seen_at").notNull().default(now),
-    /** Who reports it; null: nobody does now. */
+    /** The id of the watch that reports this cause; null: none does now. */
     reporter: text("reporter"),
     /** `began` or `ended`: what the reporter's app has dealt with last; null: nothing. */
     reported: text("reported"),

@@ -1,6 +1,6 @@
 /**
- * Texts in place of JSON that nobody can read here. A sealed text is ciphertext that names its key. A refused text is no JSON: a
- * store gives it in place of a value that must not be used, and it says why.
+ * Two kinds of texts that stand in place of JSON. A sealed text is encrypted, and names its key. A refused text is no JSON: a store
+ * gives it in place of a value that must not be used, and it says why.
  */
 import { DecryptionFailedError, KeyMissingError, NotEncryptedError } from "../../errors.ts";
 
