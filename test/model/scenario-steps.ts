@@ -68,7 +68,7 @@ export class Call<M extends Method> extends ScenarioStep {
 
   protected async happen(model: Model, real: RealStore): Promise<void> {
     const method = this.#method;
-    const args = this.#drawn(model);
+    const args = this.#fault ? decided(method, this.#drawn(model)) : this.#drawn(model);
     const fault = this.#fault && `, while statement ${this.#fault.statement} ${this.#fault.how}`;
     this.text = `${method}(${args.map((arg) => JSON.stringify(arg)).join(", ")}${fault ?? ""})`;
     const undo = model.reference.save();
@@ -82,8 +82,12 @@ export class Call<M extends Method> extends ScenarioStep {
       // The outcomes were settled before the claim failed, or again after the database had refused them together.
       undo();
       const { outcomes } = args[0] as SettleAndClaim;
-      const { settled } = await model.reference.settleAndClaim({ outcomes, claim: undefined });
-      assert.deepEqual((got.gave as SettleAndClaimResult).settled, settled);
+      const { settled: answered, refused = new Map() } = got.gave as SettleAndClaimResult;
+      // Each step has one fault: the database refuses only an outcome that is the only one of its batch.
+      assert.ok(refused.size === 0 || (outcomes.length === 1 && this.#fault?.how === "commit"), "refused for nothing");
+      const stored = outcomes.map((one) => refused.get(one)?.stored ?? one);
+      const { settled } = await model.reference.settleAndClaim({ outcomes: stored, claim: undefined });
+      assert.deepEqual(answered, settled);
       return;
     }
     if (method === "settleAndClaim" && real.freedom.cursors)
@@ -106,6 +110,17 @@ export class Call<M extends Method> extends ScenarioStep {
     if (!this.#fault) return { answer: await call(), fired: false };
     return await real.failing(this.#fault, call);
   }
+}
+
+/**
+ * The arguments with one outcome for each claim. A batch that the database refused is settled again in halves, so which of two outcomes
+ * of one claim comes first depends on where the fault was. A worker has one outcome for each claim.
+ */
+function decided<M extends Method>(method: M, args: Parameters<FullStore[M]>): Parameters<FullStore[M]> {
+  if (method !== "settleAndClaim") return args;
+  const [turn] = args as Parameters<FullStore["settleAndClaim"]>;
+  const byClaim = new Map(turn.outcomes.map((one) => [`${one.id} ${one.generationId}`, one]));
+  return [{ ...turn, outcomes: [...byClaim.values()] }] as unknown as Parameters<FullStore[M]>;
 }
 
 const hasClaimedNothing = (answer: Answer): answer is Extract<Answer, { gave: unknown }> =>
