@@ -19,6 +19,8 @@ type Layer =
   | "worker"
   | "contracts"
   | "features"
+  | "sql"
+  | "storage"
   | "stores"
   | "surface"
   | "entries";
@@ -26,8 +28,9 @@ type Layer =
 const folders = ["base", "queue", "worker", "features", "stores", "entries"] as const;
 
 /**
- * The folder is the layer, but for the contracts of features: what each of them needs of a database, and `features/store.ts`, which has all
- * of them. The files directly in `src` are the boundary that all speak of, and the public surface.
+ * The folder is the layer, but in features: what each of them needs of a database is its contract, and how a database does it is its
+ * storage. `features/store.ts` has all contracts, `features/sql.ts` all storages. The files directly in `src` are the boundary that all
+ * speak of, and the public surface.
  */
 function layerOf(path: string): Layer {
   if (path.startsWith("drizzle/")) return "schema";
@@ -35,6 +38,8 @@ function layerOf(path: string): Layer {
   // It opens queues, as `index.ts` does.
   if (path === "src/features/testing/index.ts") return "surface";
   if (/^src\/features\/(?:[\w-]+\/contract|store)\.ts$/.test(path)) return "contracts";
+  if (/^src\/features\/(?:[\w-]+\/)?sql[./]/.test(path)) return "storage";
+  if (path.startsWith("src/stores/sql/")) return "sql";
   const [first = "", rest] = path.replace(/^src\//, "").split("/");
   if (rest === undefined) return ["index.ts", "open.ts"].includes(first) ? "surface" : "boundary";
   return folders.find((folder) => folder === first) ?? "boundary";
@@ -50,7 +55,9 @@ const below: Readonly<Record<Layer, readonly Layer[]>> = {
   queue: ["base", "boundary"],
   worker: ["queue", "base", "boundary"],
   features: ["worker", "queue", "contracts", "base", "boundary"],
-  stores: ["contracts", "base", "boundary", "schema"],
+  sql: ["contracts", "base", "boundary", "schema"],
+  storage: ["sql", "contracts", "base", "boundary"],
+  stores: ["storage", "sql", "contracts", "base", "boundary", "schema"],
   surface: ["features", "worker", "queue", "contracts", "base", "boundary", "stores"],
   entries: ["surface"],
 };
@@ -154,7 +161,7 @@ test("the boundary imports only types of base", () => {
 });
 
 test("outside of stores/ and the schema, only types of a database's packages are imported", () => {
-  const outside = edges.filter(({ from }) => !["stores", "schema"].includes(layerOf(from)));
+  const outside = edges.filter(({ from }) => !["sql", "storage", "stores", "schema"].includes(layerOf(from)));
   const isDriver = (to: string) => Object.values(packagesOf).some((packages) => packages.test(to));
   const ofDrivers = outside.filter(({ to }) => isDriver(to) || to.startsWith("drizzle-orm"));
   expect(broken(ofDrivers, ({ kind }) => kind === "type")).toEqual([]);
@@ -198,8 +205,10 @@ test("no global timer or clock is used, but in the programs: tests of apps fake 
 
 /** Whose contract a feature takes beside its own: it shows what others have, or moves their rows. */
 const contractsOf: Readonly<Record<string, readonly string[]>> = {
+  causes: ["stats"],
   dashboard: ["inspect", "limits", "look", "stats"],
   encryption: ["drain", "failures", "look", "schedules", "workflows"],
+  failures: ["stats"],
   inspect: ["drain", "limits"],
   metrics: ["stats"],
   transfer: ["manager", "schedules"],
@@ -221,7 +230,9 @@ test("one feature never imports another, but the contracts of those that it show
 });
 
 test("one dialect never imports another, and what they share imports none", () => {
-  const databases = edges.filter(({ from }) => ["stores", "schema"].includes(layerOf(from)));
+  const databases = edges.filter(({ from }) =>
+    ["sql", "storage", "stores", "schema"].includes(layerOf(from)),
+  );
   const packagesDialect = (to: string) =>
     Object.keys(packagesOf).find((dialect) => packagesOf[dialect]?.test(to));
   const allowed = ({ from, to }: Edge) => {
@@ -232,9 +243,11 @@ test("one dialect never imports another, and what they share imports none", () =
   expect(databases.some(({ to }) => packagesDialect(to) === "sqlite")).toBe(true);
 });
 
+const ofStores: readonly Layer[] = ["sql", "storage", "stores"];
+
 test("only open.ts reaches a store, and only by a dynamic import", () => {
   const fromElsewhere = inner.filter(
-    ({ from, to }) => layerOf(to) === "stores" && layerOf(from) !== "stores",
+    ({ from, to }) => ofStores.includes(layerOf(to)) && !ofStores.includes(layerOf(from)),
   );
   expect(fromElsewhere.length).toBeGreaterThan(0);
   expect(broken(fromElsewhere, ({ from, kind }) => from === "src/open.ts" && kind === "dynamic")).toEqual([]);
@@ -265,7 +278,9 @@ test("what threads and processes need is loaded with the first task that runs in
 
 test("an agent loads no store, no package but the one that reads durations, and nothing of a Manager", () => {
   const reached = reachable("src/features/agent.ts");
-  expect([...reached].filter((path) => ["stores", "schema", "surface"].includes(layerOf(path)))).toEqual([]);
+  expect([...reached].filter((path) => [...ofStores, "schema", "surface"].includes(layerOf(path)))).toEqual(
+    [],
+  );
   expect([...reached].filter((path) => /^src\/features\/(?!manager\/(agent\/|wire))/.test(path))).toEqual([
     "src/features/agent.ts",
     "src/features/executors/executors.ts",

@@ -84,7 +84,10 @@ export class Call<M extends Method> extends ScenarioStep {
       const { outcomes } = args[0] as SettleAndClaim;
       const { settled: answered, refused = new Map() } = got.gave as SettleAndClaimResult;
       // Each step has one fault: the database refuses only an outcome that is the only one of its batch.
-      assert.ok(refused.size === 0 || (outcomes.length === 1 && this.#fault?.how === "commit"), "refused for nothing");
+      assert.ok(
+        refused.size === 0 || (outcomes.length === 1 && this.#fault?.how === "commit"),
+        "refused for nothing",
+      );
       const stored = outcomes.map((one) => refused.get(one)?.stored ?? one);
       const { settled } = await model.reference.settleAndClaim({ outcomes: stored, claim: undefined });
       assert.deepEqual(answered, settled);

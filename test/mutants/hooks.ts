@@ -15,7 +15,7 @@ export const hookFaults: readonly Mutant[] = [
   {
     name: "crash-owes-no-hook",
     why: "`onFailure` never runs for a task that kills its process.",
-    in: "operationsOf",
+    in: "owedHooksOf",
     find: "maintenance.onCrash = (crashes) => hooks.owe(crashes)",
     replace: "maintenance.onCrash = undefined",
     caughtBy: onSqlite(whenItDies),

@@ -125,7 +125,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "purge-leaves-steps",
     why: "The steps of deleted tasks fill the database.",
-    in: "operationsOf",
+    in: "workflowsOf",
     find: "maintenance.onRemove = (ids) => workflows.removeOf(ids)",
     replace: "maintenance.onRemove = undefined",
     caughtBy: onSqlite("steps", "a purge deletes the steps and waits of its tasks"),
@@ -177,7 +177,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "end-wakes-no-parent",
     why: "A parent that waits for its child is woken by upkeep, seconds late.",
-    in: "operationsOf",
+    in: "workflowsOf",
     find: "transitions.onEnd = (ended) => workflows.onEnd(ended)",
     replace: "transitions.onEnd = undefined",
     caughtBy: onSqlite("children", "levels of children share one slot"),
@@ -243,7 +243,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "cancel-leaves-the-tree",
     why: "The children of a cancelled task run on.",
-    in: "operationsOf",
+    in: "workflowsOf",
     find: "tasks.onCancel = (record, error) => workflows.cancelTree(record, error)",
     replace: "tasks.onCancel = undefined",
     caughtBy: onSqlite("children", "a cancel takes the tree, and without tree only the task"),
@@ -388,7 +388,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "ends-are-not-held-up",
     why: "A charge is not paid back when its order fails.",
-    in: "operationsOf",
+    in: "workflowsOf",
     find: "transitions.holdUp = (ending) => undo.holdUp(ending)",
     replace: "transitions.holdUp = undefined",
     caughtBy: undoOnSqlite(undoneAfterCancel),
@@ -562,7 +562,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "failed-undo-is-forgotten-by-a-retry",
     why: "A charge whose refund has failed stays after a retry that fails, too.",
-    in: "operationsOf",
+    in: "workflowsOf",
     find: "tasks.onRetry = (id) => undo.onRetry(id)",
     replace: "tasks.onRetry = undefined",
     caughtBy: undoOnSqlite("a step that was not undone is undone when a task that was retried fails again"),

@@ -28,6 +28,13 @@ export interface StatsFilter {
   func?: string | undefined;
 }
 
+/** The `span` of a row with the number of pending tasks: it is about no time. Its outcome says whether it is a bound. */
+export const moment = -1;
+export const orMore = "pending or more";
+
+/** Milliseconds after which hours and days are deleted. */
+export const keepFor = 30 * 24 * 3_600_000;
+
 /** Statistics: for looking only, nothing else depends on them. */
 export interface StatsStore {
   /**

@@ -1,11 +1,11 @@
 /** The store on MySQL 8.0 and MariaDB 10.6 and later, over mysql2. */
 import type { Clock } from "../../base/runtime/clock.ts";
 import { memoize } from "../../base/runtime/memoize.ts";
+import { operationsOf } from "../../features/sql.ts";
 import type { FullStore } from "../../features/store.ts";
 import { byClock } from "../server/clock.ts";
 import { openDatabase, openUrl } from "../server/open.ts";
 import type { ServerKind, ServerOptions } from "../server/store.ts";
-import { operationsOf } from "../sql/operations.ts";
 import { textsOf } from "../sql/texts.ts";
 import { configOf, connectMysql, isOne, settingsOf } from "./connection.ts";
 import { diagnoseMysql, isCluster } from "./diagnose.ts";

@@ -1,8 +1,8 @@
 /** Operations that no generation fences: before a second try, they find out what an earlier try without an answer has done. */
 import { OutcomeUnknownError } from "../../errors.ts";
+import type { Operations } from "../../features/sql.ts";
 import type { DuplicatePolicy, Inserted, NewTask, NewWorker, Operated } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
-import type { Operations } from "../sql/operations.ts";
 import type { Program } from "../sql/program.ts";
 import { hasTexts } from "../sql/tasks.ts";
 import type { RepeatPolicy, ServerRunner, ServerSteps } from "./run.ts";

@@ -9,10 +9,10 @@ import {
 } from "../../base/runtime/drizzle-internals.ts";
 import { memoize } from "../../base/runtime/memoize.ts";
 import { AsyncTransactionError, withAnotherTry } from "../../errors.ts";
+import type { Operations } from "../../features/sql.ts";
+import { writesOver } from "../../features/sql.ts";
 import type { FullTransaction } from "../../features/store.ts";
 import type { MaybePromise } from "../../store.ts";
-import type { Operations } from "../sql/operations.ts";
-import { scheduleWrites, workflowWrites } from "../sql/store-methods.ts";
 import { type DrizzleKind, drizzleOf, isTransaction, queryableOf, type ServerDrizzle } from "./drizzle.ts";
 import { holdClient } from "./held-clients.ts";
 import type { Queryable } from "./pool.ts";
@@ -94,12 +94,7 @@ export function inTransaction(kind: TransactionKind, ops: Operations, given: unk
       write((execution) => execution.atomically(() => ops.cycle.settleOne(outcome))).catch((error) => {
         throw withAnotherTry(error, anotherTryByFailure(kind.steps.failureOf(error)));
       }),
-    schedules: scheduleWrites((op) => write((execution) => execution.atomically(op)), ops.schedules),
-    workflows: workflowWrites(
-      (op) => write((execution) => execution.atomically(op)),
-      ops.workflows,
-      ops.undo,
-    ),
+    ...writesOver((op) => write((execution) => execution.atomically(op)), ops),
   };
 }
 

@@ -74,7 +74,7 @@ export class Batches {
   async each<A>(
     ids: readonly number[],
     act: (some: readonly number[]) => Promise<readonly A[]>,
-    onKept: OnKept,
+    onKept: OnKept = () => undefined,
     most = Number.POSITIVE_INFINITY,
   ): Promise<A[]> {
     let kept = 0;

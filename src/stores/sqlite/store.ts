@@ -4,16 +4,15 @@ import { type Clock, systemClock } from "../../base/runtime/clock.ts";
 import { importPackage } from "../../base/runtime/packages.ts";
 import { encryptionFacts } from "../../features/encryption/contract.ts";
 import type { Note } from "../../features/look/contract.ts";
+import { noting } from "../../features/look/sql/noting.ts";
+import { methodsOver, type Operations, operationsOf } from "../../features/sql.ts";
 import type { FullStore } from "../../features/store.ts";
+import { transferFacts } from "../../features/transfer/sql.ts";
 import type { Diagnosis } from "../../store.ts";
 import { driverFile, Heartbeat, type HeartbeatThread } from "../sql/heartbeat.ts";
 import { checkTables, migrate } from "../sql/migrations.ts";
-import { noting } from "../sql/noting.ts";
-import { type Operations, operationsOf } from "../sql/operations.ts";
 import type { Runner } from "../sql/program.ts";
-import { methodsOver } from "../sql/store-methods.ts";
 import { textsOf } from "../sql/texts.ts";
-import { transferFacts } from "../sql/transfer.ts";
 import { unreadableFacts } from "../sql/unreadable.ts";
 import {
   compiler,

@@ -4,11 +4,11 @@ import type { Clock } from "../../base/runtime/clock.ts";
 import { memoize } from "../../base/runtime/memoize.ts";
 import { AsyncTransactionError } from "../../errors.ts";
 import { report } from "../../events.ts";
+import type { Operations } from "../../features/sql.ts";
+import { writesOver } from "../../features/sql.ts";
 import type { FullTransaction } from "../../features/store.ts";
 import type { MaybePromise } from "../../store.ts";
-import type { Operations } from "../sql/operations.ts";
 import type { Program } from "../sql/program.ts";
-import { scheduleWrites, workflowWrites } from "../sql/store-methods.ts";
 import {
   refuseOpenTransaction,
   retryWhileBusy,
@@ -107,7 +107,6 @@ export function inTransaction(ops: Operations, tx: unknown, clock: Clock): FullT
   return {
     insert: (tasks, onDuplicate) => write(() => ops.tasks.insert(tasks, onDuplicate)),
     settle: (outcome) => write(() => ops.cycle.settleOne(outcome)),
-    schedules: scheduleWrites(write, ops.schedules),
-    workflows: workflowWrites(write, ops.workflows, ops.undo),
+    ...writesOver(write, ops),
   };
 }

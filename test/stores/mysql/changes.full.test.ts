@@ -6,6 +6,7 @@ import { sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/mysql2";
 import { createConnection } from "mysql2/promise";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { operationsOf } from "../../../src/features/sql.ts";
 import type { FullStore } from "../../../src/features/store.ts";
 import type { Outcome } from "../../../src/store.ts";
 import { configOf, connectMysql } from "../../../src/stores/mysql/connection.ts";
@@ -17,7 +18,6 @@ import { queryableOf, type ServerDrizzle } from "../../../src/stores/server/driz
 import type { Queryable } from "../../../src/stores/server/pool.ts";
 import { Execution } from "../../../src/stores/server/run.ts";
 import { type Host, readServerUrl } from "../../../src/stores/server/url.ts";
-import { operationsOf } from "../../../src/stores/sql/operations.ts";
 import { textsOf } from "../../../src/stores/sql/texts.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 import {

@@ -2,9 +2,9 @@
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { onTestFinished } from "vitest";
+import { type Operations, operationsOf } from "../../../src/features/sql.ts";
 import type { ClaimRequest } from "../../../src/store.ts";
 import type { AdmissionPolicy } from "../../../src/stores/sql/admission.ts";
-import { type Operations, operationsOf } from "../../../src/stores/sql/operations.ts";
 import type { Program, Step } from "../../../src/stores/sql/program.ts";
 import { SettleAndClaimOperations } from "../../../src/stores/sql/settle-and-claim.ts";
 import { textsOf } from "../../../src/stores/sql/texts.ts";

@@ -1,11 +1,11 @@
 /** Locks of tasks, and the children of tasks. */
 import { sql } from "drizzle-orm/sql/sql";
-import type { TaskRecord } from "../../task.ts";
-import { listed } from "./columns.ts";
-import type { Dialect } from "./dialect.ts";
-import { type Program, rows } from "./program.ts";
-import { taskColumns, toTaskRecord } from "./rows.ts";
-import { itemColumns, itemOf, type Statement, still } from "./statements.ts";
+import { listed } from "../../../stores/sql/columns.ts";
+import type { Dialect } from "../../../stores/sql/dialect.ts";
+import { type Program, rows } from "../../../stores/sql/program.ts";
+import { taskColumns, toTaskRecord } from "../../../stores/sql/rows.ts";
+import { itemColumns, itemOf, type Statement, still } from "../../../stores/sql/statements.ts";
+import type { TaskRecord } from "../../../task.ts";
 
 export function taskTreeStatements(d: Dialect) {
   const task = listed(d, "dbq_tasks", taskColumns, { givenKey: true });

@@ -1,8 +1,8 @@
 /** Counts the tasks that a limit is about: by indexes, and up to a bound. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import { mostPutOffRead, mostWaiting } from "../../features/limits/contract.ts";
-import type { Dialect, Params } from "./dialect.ts";
-import type { Statement } from "./statements.ts";
+import type { Dialect, Params } from "../../../stores/sql/dialect.ts";
+import type { Statement } from "../../../stores/sql/statements.ts";
+import { mostPutOffRead, mostWaiting } from "../contract.ts";
 
 /** The queues of a function's pending tasks. MySQL ends a recursion after 1,000 steps. */
 const mostQueues = 500;

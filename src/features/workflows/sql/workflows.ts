@@ -1,7 +1,34 @@
 /** The operations of workflows, each written once for all databases. `WorkflowStore` in its contract says what they promise. */
 import { sql } from "drizzle-orm/sql/sql";
-import { isEnding } from "../../base/values/ending.ts";
-import { withArgument } from "../../base/values/sealed.ts";
+import { isEnding } from "../../../base/values/ending.ts";
+import { withArgument } from "../../../base/values/sealed.ts";
+import type { Inserted, NewTask, Operated, TaskVersion } from "../../../store.ts";
+import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
+import type { Dialect, Params, Row } from "../../../stores/sql/dialect.ts";
+import type { Ending } from "../../../stores/sql/endings.ts";
+import {
+  changes,
+  count,
+  insertedIds,
+  type Program,
+  rewindCursors,
+  rows,
+  transaction,
+} from "../../../stores/sql/program.ts";
+import { intOrNull, taskColumns, textOrNull, toTaskRecord } from "../../../stores/sql/rows.ts";
+import {
+  before,
+  itemColumns,
+  itemOf,
+  type Statement,
+  stateChange,
+  still,
+} from "../../../stores/sql/statements.ts";
+import { isFinished as finished, isUnfinished as unfinished } from "../../../stores/sql/statuses.ts";
+import { cancelled, type TaskOperations } from "../../../stores/sql/tasks.ts";
+import type { Texts } from "../../../stores/sql/texts.ts";
+import type { Transitions } from "../../../stores/sql/transitions.ts";
+import { isFinished, type TaskRecord, type TaskStatus } from "../../../task.ts";
 import {
   type EndedChild,
   groupFunction,
@@ -13,12 +40,7 @@ import {
   type StoredWait,
   type Wait,
   type Waited,
-} from "../../features/workflows/contract.ts";
-import type { Inserted, NewTask, Operated, TaskVersion } from "../../store.ts";
-import { isFinished, type TaskRecord, type TaskStatus } from "../../task.ts";
-import { columnsOf, listed, positionsIn } from "./columns.ts";
-import type { Dialect, Params, Row } from "./dialect.ts";
-import type { Ending } from "./endings.ts";
+} from "../contract.ts";
 import {
   type ChildRange,
   fanInStatements,
@@ -30,14 +52,7 @@ import {
   rangeText,
   setsOfMany,
 } from "./fan-in.ts";
-import { changes, count, insertedIds, type Program, rewindCursors, rows, transaction } from "./program.ts";
-import { intOrNull, taskColumns, textOrNull, toTaskRecord } from "./rows.ts";
-import { before, itemColumns, itemOf, type Statement, stateChange, still } from "./statements.ts";
-import { isFinished as finished, isUnfinished as unfinished } from "./statuses.ts";
 import { childrenOf, taskTreeStatements } from "./task-tree.ts";
-import { cancelled, type TaskOperations } from "./tasks.ts";
-import type { Texts } from "./texts.ts";
-import type { Transitions } from "./transitions.ts";
 import type { UndoOperations } from "./undo.ts";
 
 const stepColumns = columnsOf("dbq_steps");

@@ -4,12 +4,12 @@
  * waits for 10,000 children has one wait.
  */
 import { sql } from "drizzle-orm/sql/sql";
-import { groupBy } from "../../base/values/group-by.ts";
-import type { Wait } from "../../features/workflows/contract.ts";
-import type { Dialect, Params } from "./dialect.ts";
-import { count, type Program, rows } from "./program.ts";
-import type { Statement } from "./statements.ts";
-import { isUnfinished } from "./statuses.ts";
+import { groupBy } from "../../../base/values/group-by.ts";
+import type { Dialect, Params } from "../../../stores/sql/dialect.ts";
+import { count, type Program, rows } from "../../../stores/sql/program.ts";
+import type { Statement } from "../../../stores/sql/statements.ts";
+import { isUnfinished } from "../../../stores/sql/statuses.ts";
+import type { Wait } from "../contract.ts";
 
 /** With more children than this in one `all`, `settled` or group, its task has one wait for them. */
 export const manyChildren = 100;

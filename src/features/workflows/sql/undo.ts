@@ -13,18 +13,18 @@ import {
   isEnding,
   withEnding,
   withoutEnding,
-} from "../../base/values/ending.ts";
-import type { UndoState } from "../../features/workflows/contract.ts";
-import type { Operated, TaskVersion } from "../../store.ts";
-import { isFinished, type TaskRecord } from "../../task.ts";
-import type { Dialect, Params, Row } from "./dialect.ts";
-import type { Ending, Release } from "./endings.ts";
-import { changes, count, type Program, rows } from "./program.ts";
-import { toClaimed, toTaskRecord } from "./rows.ts";
-import { itemColumns, itemOf, type Statement, stateChange } from "./statements.ts";
+} from "../../../base/values/ending.ts";
+import type { Operated, TaskVersion } from "../../../store.ts";
+import type { Dialect, Params, Row } from "../../../stores/sql/dialect.ts";
+import type { Ending, Release } from "../../../stores/sql/endings.ts";
+import { changes, count, type Program, rows } from "../../../stores/sql/program.ts";
+import { toClaimed, toTaskRecord } from "../../../stores/sql/rows.ts";
+import { itemColumns, itemOf, type Statement, stateChange } from "../../../stores/sql/statements.ts";
+import type { TaskOperations } from "../../../stores/sql/tasks.ts";
+import type { Texts } from "../../../stores/sql/texts.ts";
+import { isFinished, type TaskRecord } from "../../../task.ts";
+import type { UndoState } from "../contract.ts";
 import { childrenOf, taskTreeStatements } from "./task-tree.ts";
-import type { TaskOperations } from "./tasks.ts";
-import type { Texts } from "./texts.ts";
 
 /** The year 9999: later than any time that a task is scheduled for, and every database has it. */
 const never = Date.UTC(9999, 0, 1);

@@ -1,15 +1,15 @@
 /** The operations on agents and their sessions, each written once for all databases. `AgentStore` says what they promise. */
 import { sql } from "drizzle-orm/sql/sql";
 import { groupBy } from "../../base/values/group-by.ts";
-import type { AgentAttempt, AgentRecord, AgentStore, AgentTask } from "../../features/manager/contract.ts";
 import type { TaskVersion } from "../../store.ts";
+import { columnsOf, listed, positionsIn } from "../../stores/sql/columns.ts";
+import type { Dialect, Row } from "../../stores/sql/dialect.ts";
+import { count, type Program, type Runner, rows } from "../../stores/sql/program.ts";
+import { intOrNull, taskColumns, toTaskRecord } from "../../stores/sql/rows.ts";
+import { itemColumns, itemOf, type Statement } from "../../stores/sql/statements.ts";
+import type { Texts } from "../../stores/sql/texts.ts";
 import type { TaskRecord, TaskStatus } from "../../task.ts";
-import { columnsOf, listed, positionsIn } from "./columns.ts";
-import type { Dialect, Row } from "./dialect.ts";
-import { count, type Program, rows } from "./program.ts";
-import { intOrNull, taskColumns, toTaskRecord } from "./rows.ts";
-import { itemColumns, itemOf, type Statement } from "./statements.ts";
-import type { Texts } from "./texts.ts";
+import type { AgentAttempt, AgentRecord, AgentStore, AgentTask } from "./contract.ts";
 
 const agentColumns = columnsOf("dbq_agents");
 const heldColumns = ["id", "generation_id", "worker_id"];
@@ -189,4 +189,20 @@ function namesOrNone(json: unknown): string[] | undefined {
   } catch {
     return undefined;
   }
+}
+
+export function agentMethods({ run, write }: Runner, ops: AgentOperations): AgentStore {
+  return {
+    add: (agent) => write(() => ops.add(agent)),
+    list: () => run(() => ops.list()),
+    revoke: (name) => write(() => ops.revoke(name)),
+    // Each is one statement, as a rule: BEGIN and COMMIT would be two round trips more.
+    seen: (name) => run(() => ops.seen(name)),
+    beat: (workers) => (workers.length === 0 ? Promise.resolve() : run(() => ops.beat(workers))),
+    claimed: (workerId) => run(() => ops.claimed(workerId)),
+    held: (workerIds) => (workerIds.length === 0 ? Promise.resolve([]) : run(() => ops.held(workerIds))),
+    tasks: (ids) => (ids.length === 0 ? Promise.resolve([]) : run(() => ops.tasks(ids))),
+    attempts: (versions) => (versions.length === 0 ? Promise.resolve([]) : run(() => ops.attempts(versions))),
+    cancelErrors: (ids) => (ids.length === 0 ? Promise.resolve([]) : run(() => ops.cancelErrors(ids))),
+  };
 }

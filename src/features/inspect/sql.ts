@@ -5,13 +5,13 @@
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { PendingTasks, QueueDepth } from "../../base/tasks/pending.ts";
 import { groupBy } from "../../base/values/group-by.ts";
-import { mostHealthNames } from "../../features/inspect/contract.ts";
 import type { TaskCount } from "../../store.ts";
+import type { Dialect, Row } from "../../stores/sql/dialect.ts";
+import { type Program, type Runner, rows, rowsOnce } from "../../stores/sql/program.ts";
+import { clockOf, itemColumns, itemOf, type Statement } from "../../stores/sql/statements.ts";
+import type { Texts } from "../../stores/sql/texts.ts";
 import type { TaskStatus } from "../../task.ts";
-import type { Dialect, Row } from "./dialect.ts";
-import { type Program, rows, rowsOnce } from "./program.ts";
-import { clockOf, itemColumns, itemOf, type Statement } from "./statements.ts";
-import type { Texts } from "./texts.ts";
+import { type HealthStore, mostHealthNames } from "./contract.ts";
 
 /** Priorities of a function that are looked at. */
 const mostPriorities = 20;
@@ -225,3 +225,12 @@ function ageOf(found: unknown): number | null {
 
 const isSamePair = (a: Level | undefined, b: Level | undefined): boolean =>
   a?.queueName === b?.queueName && a?.func === b?.func;
+
+export function healthMethods({ run }: Runner, ops: HealthOperations): HealthStore {
+  return {
+    backlog: (most, inAll) => run(() => ops.backlog(most, inAll)),
+    sample: (status, most) => run(() => ops.sample(status, most)),
+    depths: (inAll) => run(() => ops.depths(inAll)),
+    drained: () => run(() => ops.drained()),
+  };
+}

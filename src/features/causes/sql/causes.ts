@@ -1,6 +1,14 @@
 /** The queries behind `queue.listCauses()`, each bounded. `CauseStore` in its contract says what they promise. */
 import { sql } from "drizzle-orm/sql/sql";
+import type { Dialect } from "../../../stores/sql/dialect.ts";
+import { hasNumber } from "../../../stores/sql/exact-ids.ts";
+import { count, type Program, type Runner, rows, rowsOnce } from "../../../stores/sql/program.ts";
+import { before, clockOf, type Statement } from "../../../stores/sql/statements.ts";
+import { isUnfinished } from "../../../stores/sql/statuses.ts";
+import type { Texts } from "../../../stores/sql/texts.ts";
+import { moment, orMore } from "../../stats/contract.ts";
 import type {
+  CauseStore,
   CrashedAttempt,
   HeadOfLevel,
   Level,
@@ -8,14 +16,7 @@ import type {
   RunningAttempt,
   SchedulePile,
   StartedTask,
-} from "../../features/causes/contract.ts";
-import type { Dialect } from "./dialect.ts";
-import { hasNumber } from "./exact-ids.ts";
-import { count, type Program, rows, rowsOnce } from "./program.ts";
-import { before, clockOf, type Statement } from "./statements.ts";
-import { moment, orMore } from "./stats.ts";
-import { isUnfinished } from "./statuses.ts";
-import type { Texts } from "./texts.ts";
+} from "../contract.ts";
 
 /** Of each level, the tasks that are first in the order of claims. */
 const headsOfLevel = 5;
@@ -157,4 +158,18 @@ export class CauseOperations {
   *now(): Program<number> {
     return Number((yield* rows(this.#s.now))[0]?.[0]);
   }
+}
+
+export function causeMethods({ run, write }: Runner, ops: CauseOperations): Omit<CauseStore, "reports"> {
+  return {
+    running: (most) => run(() => ops.running(most)),
+    crashes: (within, most) => run(() => ops.crashes(within, most)),
+    depths: (within) => run(() => ops.depths(within)),
+    heads: (levels) => run(() => ops.heads(levels)),
+    started: (most) => run(() => ops.started(most)),
+    piles: (least, most) => run(() => ops.piles(least, most)),
+    thresholds: () => run(() => ops.thresholds()),
+    changeThresholds: (change) => write(() => ops.changeThresholds(change)),
+    now: () => run(() => ops.now()),
+  };
 }

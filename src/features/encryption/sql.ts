@@ -1,17 +1,18 @@
 /** The operations of encryption. `EncryptionStore` in its contract says what they promise. */
 import { sql } from "drizzle-orm/sql/sql";
+import { kindsOf, listed, parameterFor } from "../../stores/sql/columns.ts";
+import type { Dialect, Row } from "../../stores/sql/dialect.ts";
+import { count, type Program, type Runner, rows } from "../../stores/sql/program.ts";
+import { intOrNull, textOrNull } from "../../stores/sql/rows.ts";
+import type { Statement } from "../../stores/sql/statements.ts";
+import type { Texts } from "../../stores/sql/texts.ts";
 import {
   type ChangeRow,
+  type EncryptionStore,
   type SealedRow,
   type SealedTable,
   sealedColumns,
-} from "../../features/encryption/contract.ts";
-import { kindsOf, listed, parameterFor } from "./columns.ts";
-import type { Dialect, Row } from "./dialect.ts";
-import { count, type Program, rows } from "./program.ts";
-import { intOrNull, textOrNull } from "./rows.ts";
-import type { Statement } from "./statements.ts";
-import type { Texts } from "./texts.ts";
+} from "./contract.ts";
 
 /** The settings with fingerprints have names that begin with this. */
 const settingPrefix = "encryption key ";
@@ -147,5 +148,15 @@ function toSealedRow(table: SealedTable, row: Row): SealedRow {
     func: textOrNull(func),
     awaitsArgument: Number(awaits) > 0,
     texts: Object.fromEntries(texts),
+  };
+}
+
+export function encryptionMethods({ run, write }: Runner, ops: EncryptionOperations): EncryptionStore {
+  return {
+    fingerprints: () => run(() => ops.fingerprints()),
+    keepFingerprint: (keyId, fingerprint) => run(() => ops.keepFingerprint(keyId, fingerprint)),
+    forgetOthers: (keyId) => write(() => ops.forgetOthers(keyId)),
+    rewrite: (table, after, limit, change) => write(() => ops.rewrite(table, after, limit, change)),
+    size: (table) => run(() => ops.size(table)),
   };
 }

@@ -4,23 +4,26 @@
  * A list is bounded in one of two ways. Where an index holds the filter's tasks and they are few, it reads them all. Else it
  * reads a range of ids, and says how far it came: the caller goes on as long as it likes.
  */
+
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import { isEnding } from "../../base/values/ending.ts";
-import { present } from "../../base/values/present.ts";
-import { DuplicateTaskError } from "../../errors.ts";
-import type { AuditEntry, IdRange, LookStore, TaskEdit } from "../../features/look/contract.ts";
-import type { Operated, TaskFilter } from "../../store.ts";
-import type { TaskBeginning } from "../../task.ts";
-import { type TaskStatus, taskStatuses } from "../../task.ts";
-import { columnsOf, listed, positionsIn } from "./columns.ts";
-import type { Dialect, Row } from "./dialect.ts";
-import type { MaintenanceOperations } from "./maintenance.ts";
-import { count, insertedId, type Program, rows, rowsOnce } from "./program.ts";
-import { beginningColumns, toTaskBeginning } from "./rows.ts";
-import { before, type Statement, stateChange } from "./statements.ts";
-import { isNotEnding } from "./statuses.ts";
-import type { TaskOperations } from "./tasks.ts";
-import type { Texts } from "./texts.ts";
+import { isEnding } from "../../../base/values/ending.ts";
+import { present } from "../../../base/values/present.ts";
+import { DuplicateTaskError } from "../../../errors.ts";
+import type { Operated, TaskFilter } from "../../../store.ts";
+import type { Batches } from "../../../stores/sql/around-refused.ts";
+import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
+import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
+import type { MaintenanceOperations } from "../../../stores/sql/maintenance.ts";
+import type { CoreOperations } from "../../../stores/sql/operations.ts";
+import { count, insertedId, type Program, type Runner, rows, rowsOnce } from "../../../stores/sql/program.ts";
+import { beginningColumns, toTaskBeginning } from "../../../stores/sql/rows.ts";
+import { before, type Statement, stateChange } from "../../../stores/sql/statements.ts";
+import { isNotEnding } from "../../../stores/sql/statuses.ts";
+import type { TaskOperations } from "../../../stores/sql/tasks.ts";
+import type { Texts } from "../../../stores/sql/texts.ts";
+import type { TaskBeginning } from "../../../task.ts";
+import { type TaskStatus, taskStatuses } from "../../../task.ts";
+import type { AuditEntry, IdRange, LookStore, TaskEdit } from "../contract.ts";
 
 const auditColumns = columnsOf("dbq_audit").filter((column) => column !== "id");
 const audit = positionsIn(auditColumns);
@@ -93,7 +96,7 @@ export class LookOperations {
   readonly #tasks: TaskOperations;
   readonly #maintenance: MaintenanceOperations;
 
-  constructor({ dialect, queries }: Texts, tasks: TaskOperations, maintenance: MaintenanceOperations) {
+  constructor({ texts: { dialect, queries }, tasks, maintenance }: CoreOperations) {
     this.#d = dialect;
     this.#s = lookStatements(dialect);
     this.#queries = queries;
@@ -287,4 +290,27 @@ function* changedBy(ids: readonly number[], act: (id: number) => Program<Operate
   const changed: number[] = [];
   for (const id of ids) if ((yield* act(id))?.changed) changed.push(id);
   return changed;
+}
+
+export function lookMethods({ run, write }: Runner, ops: LookOperations, batches: Batches): LookStore {
+  return {
+    areFew: (filter, most) => run(() => ops.areFew(filter, most)),
+    listFew: (filter, limit, after, most, characters) =>
+      run(() => ops.listFew(filter, limit, after, most, characters)),
+    countFew: (filter, most) => run(() => ops.countFew(filter, most)),
+    countRange: (filter, range) => run(() => ops.countRange(filter, range)),
+    span: (after, rows) => run(() => ops.span(after, rows)),
+    listRange: (filter, limit, range, characters) =>
+      run(() => ops.listRange(filter, limit, range, characters)),
+    list: (filter, limit, after, characters) => run(() => ops.list(filter, limit, after, characters)),
+    get: (ids, characters) => run(() => ops.get(ids, characters)),
+    texts: (filter, characters, range) => run(() => ops.texts(filter, characters, range)),
+    edit: (id, change, generationId) => write(() => ops.edit(id, change, generationId)),
+    retryEach: (ids) => write(() => ops.retryEach(ids)),
+    cancelEach: (ids, error) => write(() => ops.cancelEach(ids, error)),
+    deleteEach: (ids, onKept) => batches.each(ids, (some) => write(() => ops.deleteEach(some)), onKept),
+    audit: (entry) => write(() => ops.audit(entry)),
+    audits: (target, limit) => run(() => ops.audits(target, limit)),
+    pruneAudits: (age, limit) => write(() => ops.pruneAudits(age, limit)),
+  };
 }

@@ -1,11 +1,11 @@
 /** What watchers of causes have reported, each operation written once for all databases. `CauseReportStore` in its contract says what they promise. */
 import { sql } from "drizzle-orm/sql/sql";
-import { groupBy } from "../../base/values/group-by.ts";
-import type { CauseReport, FoundCause, Reporter } from "../../features/causes/contract.ts";
-import type { Dialect } from "./dialect.ts";
-import { count, type Program, rows } from "./program.ts";
-import { before, itemColumns, itemOf, type Statement } from "./statements.ts";
-import type { Texts } from "./texts.ts";
+import { groupBy } from "../../../base/values/group-by.ts";
+import type { Dialect } from "../../../stores/sql/dialect.ts";
+import { count, type Program, type Runner, rows } from "../../../stores/sql/program.ts";
+import { before, itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
+import type { Texts } from "../../../stores/sql/texts.ts";
+import type { CauseReport, CauseReportStore, FoundCause, Reporter } from "../contract.ts";
 
 /** Milliseconds that a cause which has ended is kept, and a name that nobody reports for. */
 const keepEnded = 86_400_000;
@@ -197,5 +197,21 @@ function changesOf(
     ended: open.filter((one) => !there.has(one.key) && hasEnded(one)).map(({ id }) => id),
     deleted: over.map(({ id }) => id),
     made: found.filter((one) => (byKey.get(one.key) ?? []).every(isOver)),
+  };
+}
+
+export function reportMethods({ run, write }: Runner, ops: CauseReportOperations): CauseReportStore {
+  return {
+    take: async (reporter) => {
+      // A process that stands by writes nothing.
+      const left = await run(() => ops.left(reporter.name));
+      if (left > 0) return left;
+      return (await write(() => ops.take(reporter)))
+        ? 0
+        : Math.max(1, await run(() => ops.left(reporter.name)));
+    },
+    record: (reporter, found, endedAfter) => write(() => ops.record(reporter, found, endedAfter)),
+    acknowledge: (report, reporter) => run(() => ops.acknowledge(report, reporter)),
+    release: (name, reporter) => run(() => ops.release(name, reporter)),
   };
 }

@@ -1,12 +1,14 @@
 /** The operations on hooks that crashed attempts owe, each written once for all databases. `HookStore` in `store.ts` says what they promise. */
+
 import { sql } from "drizzle-orm/sql/sql";
-import type { OwedHook } from "../../features/hooks/contract.ts";
 import type { Crash } from "../../store.ts";
-import { columnsOf, listed, positionsIn } from "./columns.ts";
-import type { Dialect, Params, Row } from "./dialect.ts";
-import { count, insertedIds, type Program, rows } from "./program.ts";
-import { before, type Statement } from "./statements.ts";
-import type { Texts } from "./texts.ts";
+import { columnsOf, listed, positionsIn } from "../../stores/sql/columns.ts";
+import type { Dialect, Params, Row } from "../../stores/sql/dialect.ts";
+import type { CoreOperations } from "../../stores/sql/operations.ts";
+import { count, insertedIds, type Program, type Runner, rows } from "../../stores/sql/program.ts";
+import { before, type Statement } from "../../stores/sql/statements.ts";
+import type { Texts } from "../../stores/sql/texts.ts";
+import type { HookStore, OwedHook } from "./contract.ts";
 
 const columns = columnsOf("dbq_owed_hooks");
 const at = positionsIn(columns);
@@ -106,4 +108,25 @@ export class OwedHookOperations {
   *prune(age: number): Program<number> {
     return yield* count(this.#s.prune, { age }, false);
   }
+}
+
+/** The operations, which note each task that has crashed for good. */
+export function owedHooksOf({ texts, maintenance }: CoreOperations): OwedHookOperations {
+  const hooks = new OwedHookOperations(texts);
+  maintenance.onCrash = (crashes) => hooks.owe(crashes);
+  return hooks;
+}
+
+export function hookMethods({ run, write }: Runner, ops: OwedHookOperations): HookStore {
+  return {
+    take: async (workerId, runs, limit, except) => {
+      // A look that finds none begins no transaction.
+      const known = (await run(() => ops.functions(workerId))).filter(({ queueName, func }) =>
+        runs(queueName, func),
+      );
+      return known.length === 0 ? [] : await write(() => ops.take(workerId, known, limit, except));
+    },
+    remove: (hook) => run(() => ops.remove(hook)),
+    prune: (age) => run(() => ops.prune(age)),
+  };
 }

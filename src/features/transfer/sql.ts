@@ -1,8 +1,22 @@
 /** The operations of `dbq move`, each written once for all databases. `TransferStore` in `store.ts` says what they promise. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { DatabaseError } from "../../errors.ts";
-import type { AgentRecord } from "../../features/manager/contract.ts";
-import type { ScheduleRecord } from "../../features/schedules/contract.ts";
+import type { Diagnosis } from "../../store.ts";
+import {
+  type ColumnKind,
+  type ColumnOf,
+  columnsOf,
+  kindOf,
+  listed,
+  parameterFor,
+} from "../../stores/sql/columns.ts";
+import type { Dialect, Params } from "../../stores/sql/dialect.ts";
+import { count, insertedIds, type Program, type Runner, rows } from "../../stores/sql/program.ts";
+import type { Statement } from "../../stores/sql/statements.ts";
+import { holdsKey } from "../../stores/sql/statuses.ts";
+import type { Texts } from "../../stores/sql/texts.ts";
+import type { AgentRecord } from "../manager/contract.ts";
+import type { ScheduleRecord } from "../schedules/contract.ts";
 import {
   type MovedRow,
   type MovedTable,
@@ -10,14 +24,8 @@ import {
   type RowVersion,
   type TransferPhase,
   type TransferState,
-} from "../../features/transfer/contract.ts";
-import type { Diagnosis } from "../../store.ts";
-import { type ColumnKind, type ColumnOf, columnsOf, kindOf, listed, parameterFor } from "./columns.ts";
-import type { Dialect, Params } from "./dialect.ts";
-import { count, insertedIds, type Program, rows } from "./program.ts";
-import type { Statement } from "./statements.ts";
-import { holdsKey } from "./statuses.ts";
-import type { Texts } from "./texts.ts";
+  type TransferStore,
+} from "./contract.ts";
 
 /** The columns that a row's version has; of all other texts it has the length. Comparing all columns takes twice as long. */
 const versions: { readonly [T in MovedTable]: readonly ColumnOf<T>[] } = {
@@ -358,4 +366,23 @@ export function transferFacts(state: TransferState | undefined): Diagnosis[] {
   if (state === undefined || state.phase === "filled") return [];
   const fact = { name: "move", value: `${state.phase}: ${state.other}` };
   return [state.phase === "copying" ? fact : { ...fact, warning: state.refusal }];
+}
+
+export function transferMethods({ run, write }: Runner, ops: TransferOperations): TransferStore {
+  return {
+    state: () => run(() => ops.state()),
+    setState: (next, expected) => write(() => ops.setState(next, expected)),
+    advance: (id, from, to) => write(() => ops.advance(id, from, to)),
+    freeze: (id) => write(() => ops.freeze(id)),
+    unfreeze: (id) => write(() => ops.unfreeze(id)),
+    rowVersions: (table, after, limit) => run(() => ops.rowVersions(table, after, limit)),
+    read: (table, ids) => run(() => ops.read(table, ids)),
+    write: (id, table, rows, removed) => write(() => ops.write(id, table, rows, removed)),
+    writeAgents: (id, agents) => write(() => ops.writeAgents(id, agents)),
+    writeSchedules: (id, schedules) => write(() => ops.writeSchedules(id, schedules)),
+    removeKeyedTasks: (id) => write(() => ops.removeKeyed(id)),
+    size: (table) => run(() => ops.size(table)),
+    lastId: (table) => run(() => ops.lastId(table)),
+    setLastId: (table, id) => write(() => ops.setLastId(table, id)),
+  };
 }

@@ -1,19 +1,22 @@
 /** The operations of drains, each written once for all databases. `DrainStore` in `store.ts` says what they promise. */
+
 import { randomUUID } from "node:crypto";
 import { sql } from "drizzle-orm/sql/sql";
 import { drainPrefix, isOfDrain, sentOwner } from "../../base/tasks/drained.ts";
-import type { DrainedOutcome, DrainLag } from "../../features/drain/contract.ts";
 import type { Operated, TaskVersion } from "../../store.ts";
+import type { Batches } from "../../stores/sql/around-refused.ts";
+import type { Dialect, Params, Row } from "../../stores/sql/dialect.ts";
+import { hasNumber } from "../../stores/sql/exact-ids.ts";
+import type { MaintenanceOperations } from "../../stores/sql/maintenance.ts";
+import type { CoreOperations } from "../../stores/sql/operations.ts";
+import { changes, count, type Program, type Runner, rows } from "../../stores/sql/program.ts";
+import { idsOf } from "../../stores/sql/removal.ts";
+import { toTaskVersion } from "../../stores/sql/rows.ts";
+import { before, type Statement, stateChange, still } from "../../stores/sql/statements.ts";
+import type { TaskOperations } from "../../stores/sql/tasks.ts";
+import type { Transitions } from "../../stores/sql/transitions.ts";
 import { isFinished } from "../../task.ts";
-import type { Dialect, Params, Row } from "./dialect.ts";
-import { hasNumber } from "./exact-ids.ts";
-import type { MaintenanceOperations } from "./maintenance.ts";
-import { changes, count, type Program, rows } from "./program.ts";
-import { toTaskVersion } from "./rows.ts";
-import { before, type Statement, stateChange, still } from "./statements.ts";
-import type { TaskOperations } from "./tasks.ts";
-import type { Texts } from "./texts.ts";
-import type { Transitions } from "./transitions.ts";
+import type { DrainedOutcome, DrainLag, DrainStore } from "./contract.ts";
 
 const sent = sql.raw(`'${sentOwner}'`);
 /** Whether a drain has the task, or has sent it. */
@@ -99,12 +102,7 @@ export class DrainOperations {
   readonly #tasks: TaskOperations;
   readonly #maintenance: MaintenanceOperations;
 
-  constructor(
-    { dialect }: Texts,
-    transitions: Transitions,
-    tasks: TaskOperations,
-    maintenance: MaintenanceOperations,
-  ) {
+  constructor({ texts: { dialect }, transitions, tasks, maintenance }: CoreOperations) {
     this.#s = { ...drainStatements(dialect), ...drainedStatements(dialect) };
     this.#transitions = transitions;
     this.#tasks = tasks;
@@ -262,4 +260,41 @@ export class DrainOperations {
     // So many of one moment: the others of it are found when a drain starts again.
     return { own, next: last > from ? last : from + 1 };
   }
+}
+
+export function drainMethods({ run, write }: Runner, ops: DrainOperations, batches: Batches): DrainStore {
+  return {
+    origin: async () => (await run(() => ops.readOrigin())) ?? (await write(() => ops.origin())),
+    knownOrigin: () => run(() => ops.readOrigin()),
+    adoptOrigin: (origin) => write(() => ops.adoptOrigin(origin)),
+    take: async (queueName, workerId, target) => {
+      // A drain that stands by writes nothing.
+      const holder = await run(() => ops.holder(queueName));
+      if (holder?.workerId === workerId) return true;
+      return !holder?.lives && (await write(() => ops.take(queueName, workerId, target)));
+    },
+    funcs: (queueName) => run(() => ops.funcs(queueName)),
+    manualRetries: (ids) => run(() => ops.manualRetries(ids)),
+    handOver: async (sent, onKept) => {
+      const all = await batches.all(() => write(() => ops.handOver(sent)));
+      if (all) return all;
+      const byId = new Map(sent.map((task) => [task.id, task]));
+      const each = (ids: readonly number[]) =>
+        write(() => ops.handedOver(ids.flatMap((id) => byId.get(id) ?? [])));
+      const handed = new Set(await batches.each([...byId.keys()], each, onKept));
+      return sent.map(({ id }) => handed.has(id));
+    },
+    settle: (id, outcome, retries) => write(() => ops.settle(id, outcome, retries)),
+    expire: (queueName, within, limit) => write(() => ops.expire(queueName, within, limit)),
+    remove: async (ids, onKept) =>
+      (await batches.each(ids, (some) => write(() => ops.remove(some)), onKept)).length,
+    forget: async (queueName, age, from, limit, onKept) => {
+      const all = await batches.all(() => write(() => ops.forget(queueName, age, from, limit)));
+      if (all) return all;
+      const { own, next } = await run(() => ops.forgettable(queueName, age, from, limit));
+      const each = (ids: readonly number[]) => write(() => ops.remove(ids));
+      return { removed: (await batches.each(idsOf(own), each, onKept)).length, next };
+    },
+    lag: () => run(() => ops.lag()),
+  };
 }

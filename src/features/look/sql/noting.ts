@@ -1,7 +1,8 @@
 /** Keeps what a person did in the transaction that does it: neither is there without the other. */
-import type { Note } from "../../features/look/contract.ts";
+
+import type { Program } from "../../../stores/sql/program.ts";
+import type { Note } from "../contract.ts";
 import type { LookOperations } from "./look.ts";
-import type { Program } from "./program.ts";
 
 type Write<P extends unknown[]> = <T>(op: (tries: number) => Program<T>, ...policy: P) => Promise<T>;
 

@@ -1,6 +1,23 @@
 /** The operations on schedules, each written once for all databases. `ScheduleStore` in `store.ts` says what they promise. */
+
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { DatabaseError } from "../../errors.ts";
+import type { Inserted, MaybePromise } from "../../store.ts";
+import { type ColumnOf, columnsOf, listed, parameterFor } from "../../stores/sql/columns.ts";
+import { itemList } from "../../stores/sql/compile.ts";
+import type { Dialect, Items, Params, Row } from "../../stores/sql/dialect.ts";
+import type { CoreOperations } from "../../stores/sql/operations.ts";
+import { changes, count, type Program, type Runner, rows } from "../../stores/sql/program.ts";
+import { readAt, scheduleColumns, toScheduleRecord } from "../../stores/sql/rows.ts";
+import {
+  held as heldTask,
+  itemColumns,
+  itemOf,
+  nextSlot,
+  oneRow,
+  type Statement,
+} from "../../stores/sql/statements.ts";
+import { firstGeneration, type TaskOperations } from "../../stores/sql/tasks.ts";
 import type {
   ChangedSchedule,
   ListedSchedules,
@@ -10,16 +27,9 @@ import type {
   ScheduledTask,
   ScheduleRecord,
   ScheduleState,
-} from "../../features/schedules/contract.ts";
-import type { Inserted } from "../../store.ts";
-import { type ColumnOf, columnsOf, listed, parameterFor } from "./columns.ts";
-import { itemList } from "./compile.ts";
-import type { Dialect, Items, Params, Row } from "./dialect.ts";
-import { changes, count, type Program, rows } from "./program.ts";
-import { readAt, scheduleColumns, toScheduleRecord } from "./rows.ts";
-import { held as heldTask, itemColumns, itemOf, nextSlot, oneRow, type Statement } from "./statements.ts";
-import { firstGeneration, type TaskOperations } from "./tasks.ts";
-import type { Texts } from "./texts.ts";
+  ScheduleStore,
+  ScheduleWrites,
+} from "./contract.ts";
 
 type Column = ColumnOf<"dbq_schedules">;
 
@@ -155,7 +165,7 @@ export class ScheduleOperations {
   readonly #s: ReturnType<typeof readStatements> & ReturnType<typeof writeStatements>;
   readonly #tasks: TaskOperations;
 
-  constructor({ dialect }: Texts, tasks: TaskOperations) {
+  constructor({ texts: { dialect }, tasks }: CoreOperations) {
     this.#s = { ...readStatements(dialect), ...writeStatements(dialect) };
     this.#tasks = tasks;
   }
@@ -331,3 +341,27 @@ const lastOf = (made: readonly MadeTask[] | undefined): number | undefined =>
 
 const movedOn = (names: string) =>
   new DatabaseError(`another transaction has changed a schedule that this one had locked: ${names}`);
+
+/** What is done to schedules inside of an app's transaction. */
+export function scheduleWrites(
+  write: <T>(op: () => Program<T>) => MaybePromise<T>,
+  ops: ScheduleOperations,
+): ScheduleWrites {
+  return {
+    list: (meant) => write(() => ops.list(meant)),
+    define: (names, decide) => write(() => ops.define(names, decide)),
+    change: (name, decide) => write(() => ops.change(name, decide)),
+    remove: (name) => write(() => ops.remove(name)),
+  };
+}
+
+export function scheduleMethods({ run, write }: Runner, ops: ScheduleOperations): ScheduleStore {
+  return {
+    list: (meant) => run(() => ops.list(meant)),
+    define: (names, decide) => write(() => ops.define(names, decide)),
+    change: (name, decide) => write(() => ops.change(name, decide)),
+    remove: (name) => run(() => ops.remove(name)),
+    nextSlot: () => run(() => ops.nextSlot()),
+    fire: (limit, decide, name) => write(() => ops.fire(limit, decide, name)),
+  };
+}

@@ -4,37 +4,37 @@ import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { QueueDepth } from "../../base/tasks/pending.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import { Histogram } from "../../base/values/histogram.ts";
-import type {
-  Counted,
-  CountedAs,
-  CountedNow,
-  FunctionCount,
-  StatsFilter,
-  StatsRow,
-} from "../../features/stats/contract.ts";
-import { columnsOf, listed, positionsIn } from "./columns.ts";
-import type { Dialect, Row } from "./dialect.ts";
-import { count, type Program, rows, rowsOnce, transaction } from "./program.ts";
-import { clockOf, itemColumns, itemOf, type Statement } from "./statements.ts";
-import type { Texts } from "./texts.ts";
+import { columnsOf, listed, positionsIn } from "../../stores/sql/columns.ts";
+import type { Dialect, Row } from "../../stores/sql/dialect.ts";
+import { count, type Program, type Runner, rows, rowsOnce, transaction } from "../../stores/sql/program.ts";
+import { clockOf, itemColumns, itemOf, type Statement } from "../../stores/sql/statements.ts";
+import type { Texts } from "../../stores/sql/texts.ts";
+import {
+  type Counted,
+  type CountedAs,
+  type CountedNow,
+  type FunctionCount,
+  keepFor,
+  moment,
+  orMore,
+  type StatsFilter,
+  type StatsRow,
+  type StatsStore,
+} from "./contract.ts";
 
 const columns = columnsOf("dbq_stats");
 const at = positionsIn(columns);
 
 /** How many minutes a row is about. */
 const [always, minute, hour, day] = [0, 1, 60, 1_440];
-/** What a row with the number of pending tasks has there: it is about no time. Its outcome says whether it is a bound. */
-export const moment = -1;
-export const orMore = "pending or more";
 const minuteMs = 60_000;
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
 /** Milliseconds after which the rows of all workers become one. By then each has written its last of that minute. */
 const mergeAfter = 2 * minuteMs;
-/** Milliseconds after which minutes become hours, and after which hours are deleted. */
+/** Milliseconds after which minutes become hours. */
 const foldAfter = 2 * hourMs;
-export const keepFor = 30 * 24 * hourMs;
 
 /** Rows that one transaction folds. */
 const foldBatch = 500;
@@ -377,5 +377,19 @@ function toRow(row: Row): StoredRow {
     count: Number(row[at.count]),
     waitBuckets: String(row[at.wait_buckets]),
     runBuckets: String(row[at.run_buckets]),
+  };
+}
+
+/** The operations begin their own transactions, of which nobody is notified. */
+export function statsMethods({ run }: Runner, ops: StatsOperations): StatsStore {
+  return {
+    write: (workerId, minute, counted) => run(() => ops.write(workerId, minute, counted)),
+    fold: () => run(() => ops.fold()),
+    takeMinute: () => run(() => ops.takeMinute()),
+    writeDepths: (minute, depths) => run(() => ops.writeDepths(minute, depths)),
+    read: (filter) => run(() => ops.read(filter)),
+    hours: (time) => run(() => ops.hours(time)),
+    counts: (from) => run(() => ops.counts(from)),
+    totals: () => run(() => ops.totals()),
   };
 }

@@ -2,19 +2,20 @@
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { otherFailures } from "../../base/values/failure-kind.ts";
 import { groupBy } from "../../base/values/group-by.ts";
+import { columnsOf, listed, positionsIn } from "../../stores/sql/columns.ts";
+import type { Dialect, Params, Row } from "../../stores/sql/dialect.ts";
+import { count, type Program, type Runner, rows, rowsOnce, transaction } from "../../stores/sql/program.ts";
+import { clockOf, itemColumns, itemOf, type Statement } from "../../stores/sql/statements.ts";
+import type { Texts } from "../../stores/sql/texts.ts";
+import { keepFor } from "../stats/contract.ts";
 import {
   type CountedFailures,
   type FailureCount,
+  type FailureStore,
   type KnownFailure,
   mostKinds,
   type OpenFailures,
-} from "../../features/failures/contract.ts";
-import { columnsOf, listed, positionsIn } from "./columns.ts";
-import type { Dialect, Params, Row } from "./dialect.ts";
-import { count, type Program, rows, rowsOnce, transaction } from "./program.ts";
-import { clockOf, itemColumns, itemOf, type Statement } from "./statements.ts";
-import { keepFor } from "./stats.ts";
-import type { Texts } from "./texts.ts";
+} from "./contract.ts";
 
 const columns = columnsOf("dbq_failures");
 const at = positionsIn(columns);
@@ -258,3 +259,15 @@ function toFailures(row: Row): Failures {
 const toOpen = ([id, tasks, task]: Row): OpenFailures => ({
   ...{ id: String(id), count: Number(tasks), sample: Number(task) },
 });
+
+/** As for statistics: of `add` and `fold`, nobody is notified. */
+export function failureMethods({ run }: Runner, ops: FailureOperations): FailureStore {
+  return {
+    add: (counted) => run(() => ops.add(counted)),
+    fold: () => run(() => ops.fold()),
+    counted: (from, func, most) => run(() => ops.counted(from, func, most)),
+    open: (func, most) => run(() => ops.open(func, most)),
+    openOf: (ids) => run(() => ops.openOf(ids)),
+    known: (ids) => run(() => ops.known(ids)),
+  };
+}

@@ -1,16 +1,7 @@
 /** The operations on limits and pauses, each written once for all databases. `LimitStore` says what they promise. */
-import type { LimitScope, LimitValues, RateValues } from "../../base/options/limits.ts";
-import { groupBy } from "../../base/values/group-by.ts";
-import type {
-  LimitRecord,
-  LimitState,
-  LimitsOfTask,
-  LimitUse,
-  PutOffCount,
-  TaskPlace,
-} from "../../features/limits/contract.ts";
-import { mostPutOffRead } from "../../features/limits/contract.ts";
-import type { Dialect, Params, Row } from "./dialect.ts";
+import type { LimitScope, LimitValues, RateValues } from "../../../base/options/limits.ts";
+import { groupBy } from "../../../base/values/group-by.ts";
+import type { Dialect, Params, Row } from "../../../stores/sql/dialect.ts";
 import {
   keyOf,
   type LimitRow,
@@ -20,13 +11,31 @@ import {
   textOf,
   toLimitRows,
   versionIn,
-} from "./known-limits.ts";
-import { limitCounts, putOffCounts } from "./limit-counts.ts";
-import { changes, count, notifyChange, type Program, rows, rowsOnce } from "./program.ts";
-import { nextStart, spent } from "./rate.ts";
-import { toTaskVersion } from "./rows.ts";
-import { itemColumns, itemOf, type Statement } from "./statements.ts";
-import type { Texts } from "./texts.ts";
+} from "../../../stores/sql/known-limits.ts";
+import {
+  changes,
+  count,
+  notifyChange,
+  type Program,
+  type Runner,
+  rows,
+  rowsOnce,
+} from "../../../stores/sql/program.ts";
+import { nextStart, spent } from "../../../stores/sql/rate.ts";
+import { toTaskVersion } from "../../../stores/sql/rows.ts";
+import { itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
+import type { Texts } from "../../../stores/sql/texts.ts";
+import type {
+  LimitRecord,
+  LimitState,
+  LimitStore,
+  LimitsOfTask,
+  LimitUse,
+  PutOffCount,
+  TaskPlace,
+} from "../contract.ts";
+import { mostPutOffRead } from "../contract.ts";
+import { limitCounts, putOffCounts } from "./counts.ts";
 
 /** Rows of tasks that one transaction changes: other transactions wait that long at most. */
 const batch = 500;
@@ -416,4 +425,32 @@ export class LimitOperations {
     }
     yield* this.#tell();
   }
+}
+
+export function limitMethods({ run, write }: Runner, ops: LimitOperations): LimitStore {
+  const letGo = async (scope: LimitScope) => {
+    while (await write(() => ops.letGo(scope)));
+  };
+  return {
+    set: async (scope, values) => {
+      if (await write(() => ops.set(scope, values))) await letGo(scope);
+    },
+    declare: async (limits) => {
+      for (const scope of await write(() => ops.declare(limits))) await letGo(scope);
+    },
+    pause: (scope) => write(() => ops.pause(scope)),
+    resume: (scope) => write(() => ops.resume(scope)),
+    throttle: (scope, delay) => write(() => ops.throttle(scope, delay)),
+    resizeWorker: (workerId, concurrency) => write(() => ops.resizeWorker(workerId, concurrency)),
+    list: (kind) => run(() => ops.list(kind)),
+    records: () => run(() => ops.records()),
+    putOff: (most) => run(() => ops.putOff(most)),
+    about: (task) => run(() => ops.about(task)),
+    namesInUse: () => run(() => ops.namesInUse()),
+    adopt: (records) => write(() => ops.adopt(records)),
+    prune: async (age, limit) => {
+      const found = await run(() => ops.spent(age, limit));
+      return found.length === 0 ? 0 : await write(() => ops.deleteSpent(age, found));
+    },
+  };
 }

@@ -1,0 +1,110 @@
+/** The operations and methods of a store with all features. A feature's SQL joins a store here. */
+import type { MaybePromise } from "../store.ts";
+import { Batches } from "../stores/sql/around-refused.ts";
+import { type CoreOperations, type CycleOf, coreOperationsOf } from "../stores/sql/operations.ts";
+import type { Program, Runner } from "../stores/sql/program.ts";
+import { type CoreMethods, coreMethodsOver } from "../stores/sql/store-methods.ts";
+import type { Texts } from "../stores/sql/texts.ts";
+import { CauseOperations, causeMethods } from "./causes/sql/causes.ts";
+import { CauseReportOperations, reportMethods } from "./causes/sql/reports.ts";
+import { DrainOperations, drainMethods } from "./drain/sql.ts";
+import { EncryptionOperations, encryptionMethods } from "./encryption/sql.ts";
+import { FailureOperations, failureMethods } from "./failures/sql.ts";
+import { hookMethods, type OwedHookOperations, owedHooksOf } from "./hooks/sql.ts";
+import { HealthOperations, healthMethods } from "./inspect/sql.ts";
+import { LimitOperations, limitMethods } from "./limits/sql/limits.ts";
+import { LookOperations, lookMethods } from "./look/sql/look.ts";
+import { AgentOperations, agentMethods } from "./manager/sql.ts";
+import { ScheduleOperations, scheduleMethods, scheduleWrites } from "./schedules/sql.ts";
+import { StatsOperations, statsMethods } from "./stats/sql.ts";
+import type { FeatureStores, FullTransaction } from "./store.ts";
+import { TestingOperations, testingMethods } from "./testing/sql.ts";
+import { isSource } from "./transfer/contract.ts";
+import { TransferOperations, transferMethods } from "./transfer/sql.ts";
+import {
+  type UndoOperations,
+  type WorkflowOperations,
+  workflowMethods,
+  workflowsOf,
+  workflowWrites,
+} from "./workflows/sql/join.ts";
+
+export interface Operations extends CoreOperations {
+  agents: AgentOperations;
+  causes: CauseOperations;
+  causeReports: CauseReportOperations;
+  drains: DrainOperations;
+  encryption: EncryptionOperations;
+  failures: FailureOperations;
+  health: HealthOperations;
+  hooks: OwedHookOperations;
+  limits: LimitOperations;
+  look: LookOperations;
+  schedules: ScheduleOperations;
+  stats: StatsOperations;
+  testing: TestingOperations;
+  transfer: TransferOperations;
+  undo: UndoOperations;
+  workflows: WorkflowOperations;
+}
+
+/** Operations remember how their claims went: each store has its own. */
+export function operationsOf(texts: Texts, cycleOf?: CycleOf): Operations {
+  const core = coreOperationsOf(texts, cycleOf);
+  return {
+    ...core,
+    agents: new AgentOperations(texts),
+    causes: new CauseOperations(texts),
+    causeReports: new CauseReportOperations(texts),
+    drains: new DrainOperations(core),
+    encryption: new EncryptionOperations(texts),
+    failures: new FailureOperations(texts),
+    health: new HealthOperations(texts),
+    hooks: owedHooksOf(core),
+    limits: new LimitOperations(texts),
+    look: new LookOperations(core),
+    schedules: new ScheduleOperations(core),
+    stats: new StatsOperations(texts),
+    testing: new TestingOperations(texts),
+    transfer: new TransferOperations(texts),
+    ...workflowsOf(core),
+  };
+}
+
+export function methodsOver(
+  runner: Runner,
+  ops: Operations,
+): CoreMethods & Omit<FeatureStores, "partitions"> {
+  const batches = new Batches(async () => {
+    const state = await runner.run(() => ops.transfer.state());
+    return state !== undefined && isSource(state.phase);
+  });
+  return {
+    ...coreMethodsOver(runner, ops, batches),
+    agents: agentMethods(runner, ops.agents),
+    causes: { ...causeMethods(runner, ops.causes), reports: reportMethods(runner, ops.causeReports) },
+    drains: drainMethods(runner, ops.drains, batches),
+    encryption: encryptionMethods(runner, ops.encryption),
+    failures: failureMethods(runner, ops.failures),
+    health: healthMethods(runner, ops.health),
+    hooks: hookMethods(runner, ops.hooks),
+    limits: limitMethods(runner, ops.limits),
+    look: lookMethods(runner, ops.look, batches),
+    schedules: scheduleMethods(runner, ops.schedules),
+    stats: statsMethods(runner, ops.stats),
+    testing: testingMethods(runner, ops.testing, ops.tasks),
+    transfer: transferMethods(runner, ops.transfer),
+    workflows: workflowMethods(runner, ops.workflows, ops.undo),
+  };
+}
+
+/** What features write inside of an app's transaction. */
+export function writesOver(
+  write: <T>(op: () => Program<T>) => MaybePromise<T>,
+  ops: Pick<Operations, "schedules" | "workflows" | "undo">,
+): Pick<FullTransaction, "schedules" | "workflows"> {
+  return {
+    schedules: scheduleWrites(write, ops.schedules),
+    workflows: workflowWrites(write, ops.workflows, ops.undo),
+  };
+}
