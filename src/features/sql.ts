@@ -22,7 +22,6 @@ import { TestingOperations, testingMethods } from "./testing/sql.ts";
 import { isSource } from "./transfer/contract.ts";
 import { TransferOperations, transferMethods } from "./transfer/sql.ts";
 import {
-  type UndoOperations,
   type WorkflowOperations,
   workflowMethods,
   workflowsOf,
@@ -44,7 +43,6 @@ export interface Operations extends CoreOperations {
   stats: StatsOperations;
   testing: TestingOperations;
   transfer: TransferOperations;
-  undo: UndoOperations;
   workflows: WorkflowOperations;
 }
 
@@ -67,7 +65,7 @@ export function operationsOf(texts: Texts, cycleOf?: CycleOf): Operations {
     stats: new StatsOperations(texts),
     testing: new TestingOperations(texts),
     transfer: new TransferOperations(texts),
-    ...workflowsOf(core),
+    workflows: workflowsOf(core),
   };
 }
 
@@ -94,17 +92,17 @@ export function methodsOver(
     stats: statsMethods(runner, ops.stats),
     testing: testingMethods(runner, ops.testing, ops.tasks),
     transfer: transferMethods(runner, ops.transfer),
-    workflows: workflowMethods(runner, ops.workflows, ops.undo),
+    workflows: workflowMethods(runner, ops.workflows),
   };
 }
 
 /** What features write inside of an app's transaction. */
 export function writesOver(
   write: <T>(op: () => Program<T>) => MaybePromise<T>,
-  ops: Pick<Operations, "schedules" | "workflows" | "undo">,
+  ops: Pick<Operations, "schedules" | "workflows">,
 ): Pick<FullTransaction, "schedules" | "workflows"> {
   return {
     schedules: scheduleWrites(write, ops.schedules),
-    workflows: workflowWrites(write, ops.workflows, ops.undo),
+    workflows: workflowWrites(write, ops.workflows),
   };
 }

@@ -71,6 +71,9 @@ type Answering = { [M in Method]: (...args: Parameters<FullStore[M]>) => Awaited
 /** No worker here has a session, or is an agent. */
 const noSession = { session: null, requestId: null, requestedAt: null, limitsVersion: 0 };
 
+/** Milliseconds: no claimed task waits longer for its turn at a rate. */
+const longestHeld = 200;
+
 export class Reference extends ReferenceRows implements Answering {
   readonly #newBeat: () => number;
 
@@ -366,7 +369,16 @@ export class Reference extends ReferenceRows implements Answering {
   rescue(workerId: string, beat: number): number {
     if (this.workerRows.get(workerId)?.beat !== beat) return 0;
     this.workerRows.delete(workerId);
-    return this.#chargeCrashes(this.#heldBy(workerId));
+    const held = this.#heldBy(workerId);
+    // A task that begins a little later waits for its turn at a rate: it has not run. So one looks whose clock was set back meanwhile.
+    const waits = held.filter((task) => this.#beginsSoon(task));
+    for (const task of waits) this.handBack(task);
+    return waits.length + this.#chargeCrashes(held.filter((task) => !waits.includes(task)));
+  }
+
+  #beginsSoon({ startedAt }: TaskRecord): boolean {
+    const left = (startedAt ?? 0) - this.now();
+    return left > 0 && left <= longestHeld;
   }
 
   rescueOrphans(age: number): number {

@@ -51,7 +51,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "lost-attempt-stores-its-step",
     why: "An attempt that was declared dead stores a step beside the one that replaced it.",
-    in: "taskTreeStatements",
+    in: "treeStatements",
     find: '`\n      select root_id from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} ${d.locked}`',
     replace:
       '`\n      select root_id from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} ${still("running")} ${d.locked}`',
@@ -81,7 +81,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "lost-answer-stores-the-step-twice",
     why: "The connection breaks behind the step's commit: the second try violates the step's key, and the task fails.",
-    in: "WorkflowOperations.write",
+    in: "StepOperations.write",
     find: "!again",
     replace: "true",
     caughtBy: {
@@ -126,8 +126,8 @@ export const workflowFaults: readonly Mutant[] = [
     name: "purge-leaves-steps",
     why: "The steps of deleted tasks fill the database.",
     in: "workflowsOf",
-    find: "maintenance.onRemove = (ids) => workflows.removeOf(ids)",
-    replace: "maintenance.onRemove = undefined",
+    find: "yield* steps.removeOf(ids);",
+    replace: "",
     caughtBy: onSqlite("steps", "a purge deletes the steps and waits of its tasks"),
   },
   {
@@ -161,7 +161,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "event-of-before-is-not-seen",
     why: "A task waits for ever for an event that came first.",
-    in: "WorkflowOperations.#waitedFor",
+    in: "EventOperations.endOf",
     find: "if (Number(event?.[1]) !== 1) return undefined;",
     replace: "if (event) return undefined;",
     caughtBy: onSqlite("waits", "a wait for an event that came first is over at once"),
@@ -169,7 +169,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "repair-sees-no-deleted-child",
     why: "A parent waits for ever for a child that was deleted.",
-    in: "WorkflowOperations.repair",
+    in: "ChildEnds.#repairChildWaits",
     find: '...gone.map((id) => [id, { id, kind: "failed" }] as const),',
     replace: "",
     caughtBy: onSqlite("waits", "upkeep wakes what another program has let go by plain SQL"),
@@ -178,14 +178,14 @@ export const workflowFaults: readonly Mutant[] = [
     name: "end-wakes-no-parent",
     why: "A parent that waits for its child is woken by upkeep, seconds late.",
     in: "workflowsOf",
-    find: "transitions.onEnd = (ended) => workflows.onEnd(ended)",
+    find: "transitions.onEnd = (ended) => ends.onEnd(ended)",
     replace: "transitions.onEnd = undefined",
     caughtBy: onSqlite("children", "levels of children share one slot"),
   },
   {
     name: "children-have-no-root",
     why: "Nobody finds all tasks of a tree by one column.",
-    in: "WorkflowOperations.#writeAll",
+    in: "StepOperations.#writeAll",
     find: "({ ...child.task, parentId: task.id, rootId })",
     replace: "({ ...child.task, parentId: task.id, rootId: null })",
     caughtBy: onSqlite("children", knowEachOther),
@@ -213,9 +213,9 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "many-children-are-over-with-the-one-that-is-named",
     why: "A task goes on although some of its many children run, and waits again.",
-    in: "WorkflowOperations.#isRangeOver",
-    find: "next !== undefined",
-    replace: "next === -1",
+    in: "WaitRows.moveOn",
+    find: "return next !== undefined",
+    replace: "return next === -1",
     caughtBy: amongMany(
       "all has one wait for them, which names the last that has not ended, and runs the task once more",
     ),
@@ -223,7 +223,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "failure-among-many-children-is-not-looked-at",
     why: "The failure of one of very many children is met only when all others have ended.",
-    in: "WorkflowOperations.onEnd",
+    in: "ChildEnds.onEnd",
     find: "cutting.length > 0",
     replace: "cutting.length > 1e9",
     caughtBy: amongMany(
@@ -244,22 +244,22 @@ export const workflowFaults: readonly Mutant[] = [
     name: "cancel-leaves-the-tree",
     why: "The children of a cancelled task run on.",
     in: "workflowsOf",
-    find: "tasks.onCancel = (record, error) => workflows.cancelTree(record, error)",
+    find: "tasks.onCancel = (record, error) => ends.cancelTree(record, error)",
     replace: "tasks.onCancel = undefined",
     caughtBy: onSqlite("children", "a cancel takes the tree, and without tree only the task"),
   },
   {
     name: "group-ends-with-its-first-member",
     why: "`then` runs while members run.",
-    in: "WorkflowOperations.#isModeOver",
-    find: "(yield* rows(this.#s.others, waits)).length > 0",
+    in: "ChildEnds.#isModeOver",
+    find: "yield* this.#waits.hasOthers(task.id, mode)",
     replace: "false",
     caughtBy: onSqlite("groups and chains", "then runs once when all members have ended, and reads how"),
   },
   {
     name: "failed-group-cancels-no-member",
     why: "Members of a group that has failed still start.",
-    in: "WorkflowOperations.#endGroup",
+    in: "ChildEnds.endGroup",
     find: "yield* this.#cancel(unstarted, error);",
     replace: "",
     caughtBy: onSqlite("groups and chains", "the first failure cancels what has not started, or nothing"),
@@ -267,7 +267,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "chain-passes-nothing-on",
     why: "A link of a chain gets no result of the one before.",
-    in: "WorkflowOperations.#follow",
+    in: "ChildEnds.#follow",
     find: 'mode === chained ? withArgument(task.args, end.result ?? "null") : task.args',
     replace: "task.args",
     caughtBy: onSqlite(
@@ -436,7 +436,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "step-in-flight-is-not-stored",
     why: "A parcel that was sent while somebody cancelled the order is not called back.",
-    in: "WorkflowOperations.#lockStopping",
+    in: "StepOperations.#lockStopping",
     find: "children.length === 0 && (yield* this.#undo.isStopping(task)) ? task.id : undefined",
     replace: "children.length < 0 ? task.id : undefined",
     caughtBy: undoOnSqlite(undoneAfterStop),

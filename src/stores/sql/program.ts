@@ -57,6 +57,13 @@ export function* insertedIds(query: Statement, items: readonly Params[]): Progra
   return items.length === 0 ? [] : yield { want: "ids", query, params: items };
 }
 
+/** Inserts rows whose ids do not matter. One row is no reason to wake anybody; a batch is. */
+export function* insertAll(query: Statement, items: readonly Params[]): Program<void> {
+  const [only] = items;
+  if (only && items.length === 1) yield* count(query, only, false);
+  else yield* insertedIds(query, items);
+}
+
 /** `awaited`: whether to notify others of it. */
 export function* count(query: Statement, params: Params, awaited = true): Program<number> {
   return yield { want: "count", query, params, awaited };

@@ -87,7 +87,8 @@ export function* rangeOf(
   mode: string,
   unfinished: readonly number[],
 ): Program<ChildRange | undefined> {
-  const range = { mode, first: Math.min(...unfinished), last: Math.max(...unfinished) };
+  const byId = [...unfinished].sort((a, b) => a - b);
+  const range = { mode, first: byId[0] as number, last: byId.at(-1) as number };
   const [between] = yield* rows(s.unfinishedBetween, { parentId, ...range });
   if (Number(between?.[0]) !== unfinished.length) return undefined;
   const [own] = yield* rows(s.ownAmong, { parentId, ids: JSON.stringify(unfinished) });

@@ -3,71 +3,96 @@ import type { MaybePromise } from "../../../store.ts";
 import type { CoreOperations } from "../../../stores/sql/operations.ts";
 import type { Program, Runner } from "../../../stores/sql/program.ts";
 import { groupFunction, type WorkflowStore, type WorkflowWrites } from "../contract.ts";
+import { ChildEnds } from "./child-ends.ts";
+import { EventOperations } from "./events.ts";
+import { GroupOperations } from "./groups.ts";
+import { ParkOperations } from "./parking.ts";
+import { StepOperations } from "./steps.ts";
+import { TaskTree } from "./task-tree.ts";
 import { UndoOperations } from "./undo.ts";
-import { WorkflowOperations } from "./workflows.ts";
+import { WaitRows } from "./wait-rows.ts";
 
-export type { UndoOperations, WorkflowOperations };
+export interface WorkflowOperations {
+  steps: StepOperations;
+  waits: WaitRows;
+  events: EventOperations;
+  parks: ParkOperations;
+  ends: ChildEnds;
+  groups: GroupOperations;
+  undo: UndoOperations;
+}
 
-export function workflowsOf({ texts, transitions, tasks, maintenance }: CoreOperations) {
-  const undo = new UndoOperations(texts, tasks);
-  const workflows = new WorkflowOperations(texts, transitions, tasks, undo);
-  maintenance.onRemove = (ids) => workflows.removeOf(ids);
-  transitions.onEnd = (ended) => workflows.onEnd(ended);
+export function workflowsOf(core: CoreOperations): WorkflowOperations {
+  const { texts, transitions, tasks, maintenance } = core;
+  const tree = new TaskTree(texts);
+  const undo = new UndoOperations(texts, tasks, tree);
+  const steps = new StepOperations(texts, tasks, tree, undo);
+  const waits = new WaitRows(texts, tasks);
+  const events = new EventOperations(texts, tree, steps, waits);
+  const parks = new ParkOperations(texts, tasks, steps, waits, events);
+  const ends = new ChildEnds(core, tree, waits, events);
+  const groups = new GroupOperations(texts, tasks, tree, waits, ends);
+  maintenance.onRemove = function* (ids) {
+    yield* steps.removeOf(ids);
+    yield* waits.removeOf(ids);
+  };
+  transitions.onEnd = (ended) => ends.onEnd(ended);
   transitions.holdUp = (ending) => undo.holdUp(ending);
   tasks.isFixed = ({ func }) => func === groupFunction;
-  tasks.onCancel = (record, error) => workflows.cancelTree(record, error);
+  tasks.onCancel = (record, error) => ends.cancelTree(record, error);
   tasks.onRetry = (id) => undo.onRetry(id);
-  return { workflows, undo };
+  return { steps, waits, events, parks, ends, groups, undo };
 }
 
 /** The writes of workflows, by transactions of the store or inside of an app's. */
 export function workflowWrites(
   write: <T>(op: () => Program<T>) => MaybePromise<T>,
-  ops: WorkflowOperations,
-  undo: UndoOperations,
+  { steps, events, groups, undo }: WorkflowOperations,
 ): WorkflowWrites {
   return {
-    storeStep: (task, step) => write(() => ops.storeStep(task, step)),
+    storeStep: (task, step) => write(() => steps.storeStep(task, step)),
     storeUndo: (task, name, state, error) => write(() => undo.storeUndo(task, name, state, error)),
-    emit: (name, payload) => write(() => ops.emit(name, payload)),
-    insertGroup: (group) => write(() => ops.insertGroup(group)),
-    insertChain: (tasks) => write(() => ops.insertChain(tasks)),
+    emit: (name, payload) => write(() => events.emit(name, payload)),
+    insertGroup: (group) => write(() => groups.insertGroup(group)),
+    insertChain: (tasks) => write(() => groups.insertChain(tasks)),
   };
 }
 
-export function workflowMethods(
-  { run, write }: Runner,
-  ops: WorkflowOperations,
-  undo: UndoOperations,
-): WorkflowStore {
+export function workflowMethods({ run, write }: Runner, ops: WorkflowOperations): WorkflowStore {
+  const { steps, waits, events, parks, ends, groups, undo } = ops;
   return {
-    writes: workflowWrites(write, ops, undo),
-    steps: (taskId) => run(() => ops.steps(taskId)),
-    firstSteps: (taskId, limit) => run(() => ops.firstSteps(taskId, limit)),
-    lastActive: (steps) => run(() => ops.lastActive(steps)),
-    waits: (taskIds) => run(() => ops.waits(taskIds)),
-    openWaits: (taskIds, limit) => run(() => ops.openWaits(taskIds, limit)),
-    firstWaits: (taskIds, limit) => run(() => ops.firstWaits(taskIds, limit)),
-    lastWaiting: (waits) => run(() => ops.lastWaiting(waits)),
-    waitingFor: (target, limit) => run(() => ops.waitingFor(target, limit)),
-    write: (task, steps, children) => run((tries) => ops.write(task, steps, children, tries > 0)),
-    forget: (task, names) => write(() => ops.forget(task, names)),
-    keepEnds: (task, ends) => write(() => ops.keepEnds(task, ends)),
-    wait: (task, waits, park) => write(() => ops.wait(task, waits, park)),
-    endDue: (limit) => write(() => ops.endDue(limit)),
-    repair: (after, limit) => write(() => ops.repair(after, limit)),
-    pruneEvents: (age, limit) => write(() => ops.pruneEvents(age, limit)),
-    children: (taskIds, limit) => run(() => ops.children(taskIds, limit)),
-    retryFrom: (taskId, step) => write(() => ops.retryFrom(taskId, step)),
+    writes: workflowWrites(write, ops),
+    steps: (taskId) => run(() => steps.steps(taskId)),
+    firstSteps: (taskId, limit) => run(() => steps.firstSteps(taskId, limit)),
+    lastActive: (most) => run(() => steps.lastActive(most)),
+    waits: (taskIds) => run(() => waits.waits(taskIds)),
+    openWaits: (taskIds, limit) => run(() => waits.openWaits(taskIds, limit)),
+    firstWaits: (taskIds, limit) => run(() => waits.firstWaits(taskIds, limit)),
+    lastWaiting: (most) => run(() => waits.lastWaiting(most)),
+    waitingFor: (target, limit) => run(() => waits.waitingFor(target, limit)),
+    write: (task, written, children) => run((tries) => steps.write(task, written, children, tries > 0)),
+    forget: (task, names) => write(() => steps.forget(task, names)),
+    keepEnds: (task, ended) => write(() => steps.keepEnds(task, ended)),
+    wait: (task, asked, park) => write(() => parks.wait(task, asked, park)),
+    endDue: (limit) => write(() => events.endDue(limit)),
+    repair: (after, limit) => write(() => ends.repair(after, limit)),
+    pruneEvents: (age, limit) => write(() => events.prune(age, limit)),
+    children: (taskIds, limit) => run(() => groups.children(taskIds, limit)),
+    retryFrom: (taskId, step) =>
+      write(function* () {
+        const retried = yield* steps.retryFrom(taskId, step);
+        if (retried?.changed) yield* waits.removeOf(JSON.stringify([taskId]));
+        return retried;
+      }),
     hasUndos: (taskId) => run(() => undo.hasUndos(taskId)),
     undoRuns: (taskId) => run(() => undo.runs(taskId)),
     undoable: (runs, limit) => run(() => undo.undoable(runs, limit)),
     takeUndoable: (taskIds, workerId, most) => write(() => undo.take(taskIds, workerId, most)),
     letUndo: (task) => write(() => undo.letUndo(task)),
     undoAgain: (taskId) => write(() => undo.undoAgain(taskId)),
-    groupCounts: (groupId) => run(() => ops.groupCounts(groupId)),
-    groupOf: (taskId) => run(() => ops.groupOf(taskId)),
-    members: (groupId, after, limit) => run(() => ops.members(groupId, after, limit)),
-    addToGroup: (groupId, members) => write(() => ops.addToGroup(groupId, members)),
+    groupCounts: (groupId) => run(() => groups.groupCounts(groupId)),
+    groupOf: (taskId) => run(() => groups.groupOf(taskId)),
+    members: (groupId, after, limit) => run(() => groups.members(groupId, after, limit)),
+    addToGroup: (groupId, members) => write(() => groups.addToGroup(groupId, members)),
   };
 }

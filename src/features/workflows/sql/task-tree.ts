@@ -1,32 +1,65 @@
-/** Locks of tasks, and the children of tasks. */
+/** The tasks of a workflow: locks them, finds the children of one, and lets those that wait run again. */
 import { sql } from "drizzle-orm/sql/sql";
+import type { TaskVersion } from "../../../store.ts";
 import { listed } from "../../../stores/sql/columns.ts";
-import type { Dialect } from "../../../stores/sql/dialect.ts";
-import { type Program, rows } from "../../../stores/sql/program.ts";
+import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
+import { changes, type Program, rewindCursors, rows } from "../../../stores/sql/program.ts";
 import { taskColumns, toTaskRecord } from "../../../stores/sql/rows.ts";
-import { itemColumns, itemOf, type Statement, still } from "../../../stores/sql/statements.ts";
+import { itemColumns, itemOf, type Statement, stateChange, still } from "../../../stores/sql/statements.ts";
+import type { Texts } from "../../../stores/sql/texts.ts";
 import type { TaskRecord } from "../../../task.ts";
 
-export function taskTreeStatements(d: Dialect) {
+function treeStatements(d: Dialect) {
   const task = listed(d, "dbq_tasks", taskColumns, { givenKey: true });
   return {
     /** In the order of their ids, so that two transactions do not wait for each other. */
     lockTasks: (p) => sql`select ${task} from ${d.tasksWithIds(p.ids)} order by id ${d.locked}`,
 
-    /** Locks the task if it still runs at this generation: until the transaction ends, no other one ends it. */
     lockRunning: (p) => sql`
       select root_id from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} ${d.locked}`,
 
     childrenOf: (p) => sql`
       select ${task} from ${d.objects(p.parents, itemColumns(["id"]))} ${d.joinEach} dbq_tasks where parent_id = ${d.only(itemOf("id"))}`,
+
+    wake: stateChange(d)(
+      (p) => sql`status = 'pending', wait_until = null, updated_at = ${d.now(p)}`,
+      still("waiting"),
+    ),
   } satisfies Record<string, Statement>;
 }
 
-/** The children of these tasks: of all at once, since a tree is walked level by level. */
-export function* childrenOf(
-  { childrenOf: read }: Pick<ReturnType<typeof taskTreeStatements>, "childrenOf">,
-  ids: readonly number[],
-): Program<TaskRecord[]> {
-  const parents = JSON.stringify(ids.map((id) => ({ id })));
-  return (yield* rows(read, { parents })).map(toTaskRecord);
+export class TaskTree {
+  readonly #s: ReturnType<typeof treeStatements>;
+
+  constructor({ dialect }: Texts) {
+    this.#s = treeStatements(dialect);
+  }
+
+  /** Those that are there, by their ids. */
+  *lock(ids: readonly number[]): Program<Map<number, TaskRecord>> {
+    const found = yield* rows(this.#s.lockTasks, { ids: JSON.stringify([...new Set(ids)]) });
+    return new Map(found.map(toTaskRecord).map((task) => [task.id, task]));
+  }
+
+  /** The row of a task, with its first ancestor, if it still runs at this generation: until the transaction ends, no other one ends it. */
+  *lockRunning({ id, generationId }: TaskVersion): Program<Row | undefined> {
+    return (yield* rows(this.#s.lockRunning, { id, generationId }))[0];
+  }
+
+  /** The children of these tasks: of all at once, since a tree is walked level by level. */
+  *childrenOf(ids: readonly number[]): Program<TaskRecord[]> {
+    const parents = JSON.stringify(ids.map((id) => ({ id })));
+    return (yield* rows(this.#s.childrenOf, { parents })).map(toTaskRecord);
+  }
+
+  /** Those of these tasks that wait are due now. */
+  *wake(tasks: readonly TaskRecord[]): Program<void> {
+    const waiting = tasks.filter(({ status }) => status === "waiting");
+    if (waiting.length === 0) return;
+    yield* changes(
+      this.#s.wake,
+      waiting.map(({ id, generationId }) => ({ id, generationId })),
+    );
+    yield* rewindCursors();
+  }
 }

@@ -18,13 +18,13 @@ import type { Operated, TaskVersion } from "../../../store.ts";
 import type { Dialect, Params, Row } from "../../../stores/sql/dialect.ts";
 import type { Ending, Release } from "../../../stores/sql/endings.ts";
 import { changes, count, type Program, rows } from "../../../stores/sql/program.ts";
-import { toClaimed, toTaskRecord } from "../../../stores/sql/rows.ts";
+import { toClaimed } from "../../../stores/sql/rows.ts";
 import { itemColumns, itemOf, type Statement, stateChange } from "../../../stores/sql/statements.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
 import { isFinished, type TaskRecord } from "../../../task.ts";
 import type { UndoState } from "../contract.ts";
-import { childrenOf, taskTreeStatements } from "./task-tree.ts";
+import type { TaskTree } from "./task-tree.ts";
 
 /** The year 9999: later than any time that a task is scheduled for, and every database has it. */
 const never = Date.UTC(9999, 0, 1);
@@ -133,7 +133,6 @@ function writeStatements(d: Dialect) {
 }
 
 const statementsOf = (d: Dialect) => ({
-  ...taskTreeStatements(d),
   ...readStatements(d),
   ...writeStatements(d),
 });
@@ -144,20 +143,22 @@ export class UndoOperations {
   readonly #s: ReturnType<typeof statementsOf>;
   readonly #texts: Texts;
   readonly #tasks: TaskOperations;
+  readonly #tree: TaskTree;
 
-  constructor(texts: Texts, tasks: TaskOperations) {
+  constructor(texts: Texts, tasks: TaskOperations, tree: TaskTree) {
     this.#s = statementsOf(texts.dialect);
     this.#texts = texts;
     this.#tasks = tasks;
+    this.#tree = tree;
   }
 
   // ---- the end is held up --------------------------------------------------------------------
 
   /** `HoldUp`: holds up the ends of tasks with steps that are to be undone, until one says that it is over. */
   *holdUp(tasks: readonly (Ending | Release)[]): Program<Map<Ending | Release, boolean>> {
-    const ids = json(tasks.map(({ id }) => id));
     // Before the look at their steps: an attempt that stores one has this lock.
-    const funcs = new Map((yield* this.#lock(ids)).map(({ id, func }) => [id, func]));
+    const locked = yield* this.#tree.lock(tasks.map(({ id }) => id));
+    const ids = json(tasks.map(({ id }) => id));
     const wanted = new Set((yield* rows(this.#s.wanted, { ids })).map(([id]) => Number(id)));
     const isOne = tasks.some(({ ending }) => ending === "goes on" || ending === "is over");
     const undoing = wanted.size > 0 || isOne ? yield* this.#undoing(ids) : new Map<number, UndoRow>();
@@ -165,12 +166,8 @@ export class UndoOperations {
     for (const task of tasks)
       if (task.ending === "is over") yield* this.#forget(task);
       else if (task.ending === "goes on" || wanted.has(task.id) || undoing.has(task.id))
-        held.set(task, yield* this.#hold(task, funcs.get(task.id), undoing.get(task.id)));
+        held.set(task, yield* this.#hold(task, locked.get(task.id)?.func, undoing.get(task.id)));
     return held;
-  }
-
-  *#lock(ids: string): Program<TaskRecord[]> {
-    return (yield* rows(this.#s.lockTasks, { ids })).map(toTaskRecord);
   }
 
   *#undoing(ids: string): Program<Map<number, UndoRow>> {
@@ -179,9 +176,9 @@ export class UndoOperations {
   }
 
   /** In the transaction in which the task ends, unless that is not at this generation any more. */
-  *#forget({ id, generationId }: TaskVersion): Program<void> {
-    if ((yield* rows(this.#s.lockRunning, { id, generationId })).length > 0)
-      yield* count(this.#s.deleteUndo, { ids: json([id]) }, false);
+  *#forget(task: TaskVersion): Program<void> {
+    if (yield* this.#tree.lockRunning(task))
+      yield* count(this.#s.deleteUndo, { ids: json([task.id]) }, false);
   }
 
   /** False: the task is not at this generation any more. */
@@ -206,7 +203,7 @@ export class UndoOperations {
 
   /** Whether an attempt of this generation may still store a step: the end of its task was decided while it ran. */
   *isStopping({ id, generationId }: TaskVersion): Program<boolean> {
-    const [task] = yield* this.#lock(json([id]));
+    const task = (yield* this.#tree.lock([id])).get(id);
     if (task?.generationId !== generationId + 1 || !isEnding(task)) return false;
     const row = (yield* this.#undoing(json([id]))).get(id);
     return row?.name.startsWith(`${free}:${generationId}:`) === true;
@@ -244,13 +241,12 @@ export class UndoOperations {
   *take(taskIds: readonly number[], workerId: string, most: number): Program<TaskRecord[]> {
     const [worker] = yield* rows(this.#texts.statements.lockWorker, { workerId });
     if (!worker) return [];
-    const ids = json(taskIds);
-    const tasks = yield* this.#lock(ids);
-    const undoing = yield* this.#undoing(ids);
+    const tasks = yield* this.#tree.lock(taskIds);
+    const undoing = yield* this.#undoing(json(taskIds));
     const isHeld = [...undoing.values()].some(({ name }) => name !== free);
     const isGone = isHeld ? yield* this.#isGone() : () => true;
     const taken: TaskRecord[] = [];
-    for (const task of tasks) {
+    for (const task of tasks.values()) {
       const row = undoing.get(task.id);
       if (taken.length === most || !row?.isDue || !isEnding(task) || task.status === "running") continue;
       if (!isGone(workerIn(row.name)) || (yield* this.#hasUndoingBelow(task))) {
@@ -267,7 +263,7 @@ export class UndoOperations {
       );
       taken.push(toClaimed({ ...task, waitUntil: null }, task.generationId + 1, workerId, claim.startedAt));
     }
-    const left = taskIds.filter((id) => !tasks.some((task) => task.id === id && !isFinished(task.status)));
+    const left = taskIds.filter((id) => isFinished(tasks.get(id)?.status ?? "completed"));
     if (left.length > 0) yield* count(this.#s.deleteUndo, { ids: json(left) }, false);
     return taken;
   }
@@ -276,21 +272,16 @@ export class UndoOperations {
   *#hasUndoingBelow(top: TaskRecord): Program<boolean> {
     if (endingIn(top.error) !== "cancelled") return false;
     for (let parents = [top.id]; parents.length > 0; ) {
-      const found = yield* childrenOf(this.#s, parents);
+      const found = yield* this.#tree.childrenOf(parents);
       if (found.some(isEnding)) return true;
       parents = found.map(({ id }) => id);
     }
     return false;
   }
 
-  *storeUndo(
-    { id, generationId }: TaskVersion,
-    name: string,
-    state: UndoState,
-    error: string | null,
-  ): Program<boolean> {
-    if ((yield* rows(this.#s.lockRunning, { id, generationId })).length === 0) return false;
-    return (yield* count(this.#s.storeUndo, { id, name, state, error }, false)) > 0;
+  *storeUndo(task: TaskVersion, name: string, state: UndoState, error: string | null): Program<boolean> {
+    if (!(yield* this.#tree.lockRunning(task))) return false;
+    return (yield* count(this.#s.storeUndo, { id: task.id, name, state, error }, false)) > 0;
   }
 
   /** A task runs again in which some steps were not undone: they are, if it does not complete. */

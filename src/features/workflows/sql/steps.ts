@@ -1,0 +1,231 @@
+/** The steps of a task and the starts of its children, written once for all databases. `WorkflowStore` says what each operation promises. */
+import { sql } from "drizzle-orm/sql/sql";
+import type { Inserted, Operated, TaskVersion } from "../../../store.ts";
+import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
+import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
+import { count, insertAll, type Program, rows, transaction } from "../../../stores/sql/program.ts";
+import { intOrNull, textOrNull } from "../../../stores/sql/rows.ts";
+import { type Statement, still } from "../../../stores/sql/statements.ts";
+import type { TaskOperations } from "../../../stores/sql/tasks.ts";
+import type { Texts } from "../../../stores/sql/texts.ts";
+import type { EndedChild, NewChild, NewStep, StoredStep } from "../contract.ts";
+import type { TaskTree } from "./task-tree.ts";
+import type { UndoOperations } from "./undo.ts";
+
+const stepColumns = columnsOf("dbq_steps");
+const step = positionsIn(stepColumns);
+
+const toStoredStep = (row: Row): StoredStep => ({
+  name: String(row[step.name]),
+  seq: Number(row[step.seq]),
+  value: textOrNull(row[step.value]),
+  error: textOrNull(row[step.error]),
+  childId: intOrNull(row[step.child_id]),
+  undo: textOrNull(row[step.undo_state]) as StoredStep["undo"],
+  undoError: textOrNull(row[step.undo_error]),
+  startedAt: intOrNull(row[step.started_at]),
+  endedAt: Number(row[step.ended_at]),
+});
+
+const undoStateOf = ({ undoes }: NewStep) => (undoes ? "wanted" : null);
+
+/** The ids in the first column. */
+const onceEach = (found: readonly Row[]): number[] => [...new Set(found.map(([id]) => Number(id)))];
+
+function stepStatements(d: Dialect) {
+  const all = listed(d, "dbq_steps", stepColumns);
+  return {
+    /** Not a state change. From now on the task is known to have steps or children. */
+    markRoot: (p) => sql`
+      update ${d.tasks} set root_id = id
+      where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} and root_id is null`,
+
+    steps: (p) => sql`select ${all} from dbq_steps where task_id = ${p.taskId} order by seq, id`,
+
+    /** Without those that have started children, of which a task may have very many. */
+    firstSteps: (p) => sql`
+      select ${all} from dbq_steps where task_id = ${p.taskId} and child_id is null order by seq, id ${d.atMost(p.limit)}`,
+
+    newestSteps: (p) => sql`select task_id from dbq_steps order by id desc ${d.atMost(p.limit)}`,
+
+    stepNamed: (p) => sql`
+      select ${all} from dbq_steps where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
+
+    /** Stores one step if the task still runs at this generation, and is marked as one with steps. Locks it meanwhile, as `TaskTree.lockRunning`. */
+    insertStepOfRunning: (p) => sql`
+      insert into dbq_steps (task_id, name, seq, value, error, generation_id, started_at, ended_at, undo_state)
+      select id, ${p.name}, ${d.integer(p.seq)}, ${d.json(p.value)}, ${d.json(p.error)}, generation_id, ${d.time(d.integer(p.startedAt))}, ${d.now(p)}, ${p.undoState}
+      from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} and root_id is not null ${d.locked}`,
+
+    insertStep: (p, many) => {
+      const row = sql`${d.integer(p.taskId)}, ${p.name}, ${d.integer(p.seq)}, ${d.json(p.value)}, ${d.json(p.error)},
+        ${d.integer(p.generationId)}, ${d.time(d.integer(p.startedAt))}, ${d.now(p)}, ${d.integer(p.childId)}, ${p.undoState}`;
+      return sql`
+      insert into dbq_steps (task_id, name, seq, value, error, generation_id, started_at, ended_at, child_id, undo_state)
+        ${many === undefined ? sql`values (${row})` : sql`select ${row} ${many.afterSet}`}`;
+    },
+
+    /** Stores a step behind the others of its task. If a step has this name already, that one stays: a deploy may have turned a wait into a step. */
+    insertStepLast: (p) => sql`
+      insert into dbq_steps (task_id, name, seq, value, generation_id, ended_at)
+      select ${d.integer(p.taskId)}, ${p.name}, last_seq + 1, ${d.json(p.value)}, ${d.integer(p.generationId)}, ${d.now(p)}
+      from (select coalesce(max(seq), 0) as last_seq from dbq_steps where task_id = ${d.integer(p.taskId)}) as earlier
+      where 1 = 1 ${d.keepExisting("name")}`,
+
+    keepEnd: (p) => sql`
+      update dbq_steps set value = ${d.json(p.value)}, error = ${d.json(p.error)}, started_at = ${d.now(p)}
+      where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
+
+    deleteStep: (p) => sql`
+      delete from dbq_steps where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
+
+    deleteStepsFrom: (p) =>
+      sql`delete from dbq_steps where task_id = ${p.taskId} and seq >= ${d.integer(p.seq)}`,
+
+    deleteStepsOf: (p) => sql`delete from dbq_steps where ${d.among("task_id", p.ids)}`,
+  } satisfies Record<string, Statement>;
+}
+
+export class StepOperations {
+  readonly #s: ReturnType<typeof stepStatements>;
+  readonly #tasks: TaskOperations;
+  readonly #tree: TaskTree;
+  readonly #undo: UndoOperations;
+
+  constructor({ dialect }: Texts, tasks: TaskOperations, tree: TaskTree, undo: UndoOperations) {
+    this.#s = stepStatements(dialect);
+    this.#tasks = tasks;
+    this.#tree = tree;
+    this.#undo = undo;
+  }
+
+  // ---- read ----------------------------------------------------------------------------------
+
+  *steps(taskId: number): Program<StoredStep[]> {
+    return (yield* rows(this.#s.steps, { taskId })).map(toStoredStep);
+  }
+
+  *firstSteps(taskId: number, limit: number): Program<StoredStep[]> {
+    return (yield* rows(this.#s.firstSteps, { taskId, limit })).map(toStoredStep);
+  }
+
+  *named(taskId: number, name: string): Program<StoredStep | undefined> {
+    const [row] = yield* rows(this.#s.stepNamed, { taskId, name });
+    return row && toStoredStep(row);
+  }
+
+  *lastActive(steps: number): Program<number[]> {
+    return onceEach(yield* rows(this.#s.newestSteps, { limit: steps }));
+  }
+
+  // ---- write ---------------------------------------------------------------------------------
+
+  *storeStep(task: TaskVersion, stored: NewStep): Program<boolean> {
+    return (yield* this.write(task, [stored], [])) !== undefined;
+  }
+
+  /** @param again whether an earlier try may have written already: its answer was lost */
+  *write(
+    task: TaskVersion,
+    steps: readonly NewStep[],
+    children: readonly NewChild[],
+    again = false,
+  ): Program<Inserted[] | undefined> {
+    const [only] = steps;
+    if (only && steps.length === 1 && children.length === 0 && !again && (yield* this.#insertOne(task, only)))
+      return [];
+    return yield* transaction(() => this.#writeAll(task, steps, children, again), true);
+  }
+
+  /** One statement and no transaction, since most writes are one step. False: the task has moved on, or is not marked, and nothing was written. */
+  *#insertOne({ id, generationId }: TaskVersion, step: NewStep): Program<boolean> {
+    if (step.again) return false;
+    const params = { ...step, id, generationId, undoState: undoStateOf(step) };
+    if (step.seq === 1) yield* count(this.#s.markRoot, params, false);
+    return (yield* count(this.#s.insertStepOfRunning, params, false)) > 0;
+  }
+
+  *#writeAll(
+    task: TaskVersion,
+    steps: readonly NewStep[],
+    children: readonly NewChild[],
+    again: boolean,
+  ): Program<Inserted[] | undefined> {
+    const rootId = (yield* this.lock(task)) ?? (yield* this.#lockStopping(task, children));
+    if (rootId === undefined) return undefined;
+    const there = again ? yield* this.steps(task.id) : [];
+    const known = new Map(there.filter(({ undo }) => undo !== "done").map((one) => [one.name, one]));
+    const newChildren = children.filter(({ name }) => !known.has(name));
+    const ids = new Map(
+      [...known.values()].map(({ name, childId }) => [name, { id: childId ?? 0, duplicate: false }]),
+    );
+    const inserted = yield* this.#tasks.insert(
+      newChildren.map((child) => ({ ...child.task, parentId: task.id, rootId })),
+      "report",
+    );
+    for (const [i, { name }] of newChildren.entries()) ids.set(name, inserted[i] as Inserted);
+    const { id: taskId, generationId } = task;
+    const starts = newChildren.map(({ name, seq }) => ({
+      ...{ name, seq, value: null, error: null, startedAt: null, undoState: null },
+      childId: ids.get(name)?.id,
+    }));
+    const results = steps
+      .filter(({ name }) => !known.has(name))
+      .map((one) => ({ ...one, childId: null, undoState: undoStateOf(one) }));
+    for (const { name, again } of results)
+      if (again) yield* count(this.#s.deleteStep, { taskId: task.id, name }, false);
+    yield* insertAll(
+      this.#s.insertStep,
+      [...starts, ...results].map((one) => ({ taskId, generationId, ...one })),
+    );
+    return children.map(({ name }) => ids.get(name) as Inserted);
+  }
+
+  /** The first ancestor of a task whose end was decided while this attempt ran: a step that it has begun is stored, and undone. */
+  *#lockStopping(task: TaskVersion, children: readonly NewChild[]): Program<number | undefined> {
+    return children.length === 0 && (yield* this.#undo.isStopping(task)) ? task.id : undefined;
+  }
+
+  /** Stores the end of a wait behind the other steps of its task. */
+  *storeLast({ id: taskId, generationId }: TaskVersion, name: string, value: string | null): Program<void> {
+    yield* count(this.#s.insertStepLast, { taskId, generationId, name, value }, false);
+  }
+
+  /** The first ancestor of a running task, which is marked as one with steps; undefined: it has moved on. */
+  *lock({ id, generationId }: TaskVersion): Program<number | undefined> {
+    const row = yield* this.#tree.lockRunning({ id, generationId });
+    if (!row) return undefined;
+    if (row[0] !== null) return Number(row[0]);
+    yield* count(this.#s.markRoot, { id, generationId }, false);
+    return id;
+  }
+
+  *forget(task: TaskVersion, names: readonly string[]): Program<void> {
+    if ((yield* this.lock(task)) === undefined) return;
+    for (const name of names) yield* count(this.#s.deleteStep, { taskId: task.id, name }, false);
+  }
+
+  *keepEnds(task: TaskVersion, ends: readonly EndedChild[]): Program<void> {
+    if ((yield* this.lock(task)) === undefined) return;
+    for (const { name, status, result, error } of ends) {
+      const hasFailed = status !== "completed";
+      const why = hasFailed ? (error ?? JSON.stringify({ name: "Error", message: status })) : null;
+      const value = hasFailed ? JSON.stringify(status) : result;
+      yield* count(this.#s.keepEnd, { taskId: task.id, name, value, error: why }, false);
+    }
+  }
+
+  /** Runs a finished task again from this step on; undefined: there is no such task or step. */
+  *retryFrom(taskId: number, name: string): Program<Operated> {
+    const step = yield* this.named(taskId, name);
+    if (!step) return undefined;
+    const retried = yield* this.#tasks.retry(taskId);
+    if (retried?.changed) yield* count(this.#s.deleteStepsFrom, { taskId, seq: step.seq }, false);
+    return retried;
+  }
+
+  /** @param ids as JSON */
+  *removeOf(ids: string): Program<void> {
+    yield* count(this.#s.deleteStepsOf, { ids }, false);
+  }
+}
