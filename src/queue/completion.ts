@@ -113,7 +113,7 @@ export class Completions {
     clearTimeout(this.#collecting);
     this.#collecting = undefined;
     const timedOut = this.#timedOut.splice(0);
-    this.#afterCheck.push(...timedOut.map(({ reject }) => reject));
+    for (const { reject } of timedOut) this.#afterCheck.push(reject);
     this.#check(timedOut.map(({ id }) => id));
   }
 

@@ -578,8 +578,9 @@ export class WorkflowRun implements AttemptPart {
 
   async #heard(): Promise<void> {
     const now = performance.now();
-    const due = [...this.#waiting.values()].map(({ due = Number.POSITIVE_INFINITY }) => due - now);
-    const longest = Math.max(leastBetweenLooks, Math.min(lookEvery, ...due));
+    let longest = lookEvery;
+    for (const { due } of this.#waiting.values()) if (due !== undefined) longest = Math.min(longest, due - now);
+    longest = Math.max(leastBetweenLooks, longest);
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, longest);
       this.#wakeLook = () => {
