@@ -2,7 +2,9 @@
  * What a store knows of the limits. A claim compares the version with the one that its worker's row names, and reads the
  * limits again when the row names another: a claim without limits so pays for one column of a row that it locks anyway.
  */
+
 import type { LimitScope } from "../../base/options/limits.ts";
+import { performance } from "../../base/runtime/timers.ts";
 import type { LimitRecord } from "../../features/limits/contract.ts";
 import { positionsIn } from "./columns.ts";
 import type { Row } from "./dialect.ts";
@@ -123,8 +125,12 @@ export class LimitSnapshot {
   }
 }
 
+/** Milliseconds. */
+const readAgainAfter = 60_000;
+
 export class KnownLimits {
   readonly #limits: Texts["limits"];
+  #readAt = 0;
   /** Version 0: no limit was ever written, since each that is written adds one to the version. */
   current = new LimitSnapshot(0, []);
 
@@ -132,10 +138,16 @@ export class KnownLimits {
     this.#limits = limits;
   }
 
-  /** The limits of this version, which are read if they are not the known ones. */
+  /**
+   * The limits of this version, which are read if they are not the known ones, and once a minute while there are any: another program may
+   * have deleted one without a new version, and a claim starts nothing that counts for a limit whose row it cannot lock.
+   */
   *at(version: number): Program<LimitSnapshot> {
-    if (version !== this.current.version)
+    const now = performance.now();
+    if (version !== this.current.version || now - this.#readAt >= readAgainAfter) {
       this.current = new LimitSnapshot(version, toLimitRows(yield* rows(this.#limits.limits)));
+      this.#readAt = now;
+    }
     return this.current;
   }
 }
