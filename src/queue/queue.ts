@@ -29,8 +29,7 @@ import type { Attempt, TaskLog } from "../base/tasks/history.ts";
 import type { AnyFunction } from "../base/tasks/registry.ts";
 import type { Schedule, ScheduleListOptions, ScheduleTiming } from "../base/tasks/schedule.ts";
 import { isEnding } from "../base/values/ending.ts";
-import { toAttempt, toTask, toTaskLog } from "../base/values/records.ts";
-import { readableOnly } from "../base/values/sealed.ts";
+import { refuseUnreadableResult, toAttempt, toTask, toTaskLog } from "../base/values/records.ts";
 import {
   AsyncTransactionError,
   QueueClosedError,
@@ -44,7 +43,14 @@ import {
 import { traced, tracedSync, traces } from "../events.ts";
 import type { FullRequestStore, FullStore } from "../features/store.ts";
 import type { Diagnosis, Inserted, KeptTask, Operated, TaskCount, WorkerRecord } from "../store.ts";
-import { isFinished, type Task, type TaskId, type TaskStatus, taskStatuses } from "../task.ts";
+import {
+  isFinished,
+  type Task,
+  type TaskId,
+  type TaskRecord,
+  type TaskStatus,
+  taskStatuses,
+} from "../task.ts";
 import {
   actOnAll,
   type BulkCancelOptions,
@@ -427,16 +433,12 @@ export class Queue<Db = unknown> {
   awaitTaskCompletion = async <R = unknown>(
     id: TaskId<R> | number,
     options?: AwaitOptions,
-  ): Promise<Task<R>> => await this.#await<R>(id, options, "awaitTaskCompletion");
+  ): Promise<Task<R>> => toTask<R>(await this.#await(id, options, "awaitTaskCompletion"));
 
-  async #await<R>(
-    id: TaskId<R> | number,
-    options: AwaitOptions | undefined,
-    owner: string,
-  ): Promise<Task<R>> {
+  async #await(id: number, options: AwaitOptions | undefined, owner: string): Promise<TaskRecord> {
     const { timeout, signal } = readAwaitOptions(options, owner);
     const awaited = taskId(id, owner);
-    const wait = async () => toTask<R>(await this.#completions.wait(awaited, timeout, signal));
+    const wait = async () => await this.#completions.wait(awaited, timeout, signal);
     return await traced(traces.await, () => ({ id: awaited }), wait);
   }
 
@@ -446,10 +448,12 @@ export class Queue<Db = unknown> {
    * used; and as `awaitTaskCompletion`
    */
   awaitTaskResult = async <R = unknown>(id: TaskId<R> | number, options?: AwaitOptions): Promise<R> => {
-    const task = await this.#await<R>(id, options, "awaitTaskResult");
+    const record = await this.#await(id, options, "awaitTaskResult");
+    const task = toTask<R>(record);
     if (task.status === "failed") throw new TaskFailedError(task);
     if (task.status === "cancelled") throw new TaskCancelledError(task.id, task.error?.message);
-    return readableOnly(task.result, `the result of task ${task.id}`) as R;
+    refuseUnreadableResult(record);
+    return task.result as R;
   };
 
   /**

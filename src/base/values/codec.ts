@@ -9,7 +9,7 @@ import { types } from "node:util";
 import { NotSerializableError, PayloadTooLargeError, TaskCorruptError } from "../../errors.ts";
 import type { JsonObject } from "../../task.ts";
 import { kindOf, show } from "../options/durations.ts";
-import { refuseUnreadable, sealedArgument } from "./sealed.ts";
+import { keyText, refuseUnreadable, sealedArgument } from "./sealed.ts";
 
 /** Deeper values are refused: recursive readers of the row, in any language, have a finite stack. */
 export const maxDepth = 100;
@@ -183,8 +183,7 @@ class Writer {
     let text = "";
     for (const key of Object.keys(object)) {
       const value = (object as JsonObject)[key];
-      if (value !== undefined)
-        text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${this.item(key, value)}`;
+      if (value !== undefined) text += `${text === "" ? "" : ","}${keyText(key)}:${this.item(key, value)}`;
     }
     this.#refuseSymbols(object);
     // A Date or Map whose prototype was replaced looks plain, but its content is not in its keys.

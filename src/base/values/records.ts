@@ -5,6 +5,7 @@ import type { JsonObject, Task, TaskBeginning, TaskError, TaskId, TaskJson, Task
 import type { Attempt, TaskLog } from "../tasks/history.ts";
 import { decode, decodeArgs, decodeObject } from "./codec.ts";
 import { isEnding, withoutEnding } from "./ending.ts";
+import { refuseUnreadable } from "./sealed.ts";
 
 export function toTask<R = unknown>(record: TaskRecord): Task<R> {
   const undoing = isEnding(record);
@@ -33,6 +34,11 @@ export function toTask<R = unknown>(record: TaskRecord): Task<R> {
 
 export const resultIn = (text: string | null): unknown =>
   text === null ? undefined : readable(text, (json) => decode(json, "result"));
+
+/** For code that goes on with the result. @throws as `refuseUnreadable` */
+export function refuseUnreadableResult({ id, result }: Pick<TaskRecord, "id" | "result">): void {
+  if (result !== null) refuseUnreadable(result, `the result of task ${id}`);
+}
 
 /**
  * A task of a list. `cut`: the length in bytes of each JSON column of which only the beginning is there, as a text. An `id` that

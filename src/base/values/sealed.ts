@@ -5,6 +5,8 @@
 import { DecryptionFailedError, KeyMissingError, NotEncryptedError } from "../../errors.ts";
 
 const sealedPrefix = '{"dbq:sealed":"';
+/** The same key of an object, in JSON that is no sealed text. */
+const escapedKey = '"dbq\\u003asealed"';
 const sealedEnd = '"}';
 
 const refusedPrefix = "!dbq:";
@@ -14,6 +16,9 @@ export type Refusal = "broken" | "clear";
 
 /** SQLite gives bytes where another program has written such. */
 const begins = (text: unknown, prefix: string) => typeof text === "string" && text.startsWith(prefix);
+
+/** A key of an app's object as JSON. No value of an app's looks sealed: nobody has a key for it, and no worker would run its task. */
+export const keyText = (key: string): string => (key === "dbq:sealed" ? escapedKey : JSON.stringify(key));
 
 export const isSealed = (text: string): boolean => begins(text, sealedPrefix);
 
@@ -67,13 +72,4 @@ export function refuseUnreadable(text: string, column: string): void {
   if (!begins(text, refusedPrefix)) return;
   const [, why, what = column] = text.split(/:(\w+):(.*)/s);
   throw why === "clear" ? new NotEncryptedError(what) : new DecryptionFailedError(what);
-}
-
-/**
- * Refuses a decoded value in whose place a column still has its text, since it cannot be read.
- * @throws as `refuseUnreadable`
- */
-export function readableOnly<T>(value: T, column: string): T {
-  if (typeof value === "string") refuseUnreadable(value, column);
-  return value;
 }

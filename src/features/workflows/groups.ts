@@ -1,5 +1,5 @@
 /** `currentTask().group`. */
-import { toTask } from "../../base/values/records.ts";
+import { refuseUnreadableResult, toTask } from "../../base/values/records.ts";
 import { checked } from "../../queue/enqueue.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
@@ -45,6 +45,7 @@ export function groupOf(queue: Queue, { id, func }: TaskRecord): TaskGroup {
 }
 
 function toResult(record: TaskRecord): GroupResult {
+  refuseUnreadableResult(record);
   const { id, status, result, error } = toTask(record);
   return { id, status, result, error };
 }

@@ -8,8 +8,7 @@ import { systemClock } from "../../base/runtime/clock.ts";
 import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
 import { performance, setImmediate, setTimeout } from "../../base/runtime/timers.ts";
 import { checkSize, decode, encode } from "../../base/values/codec.ts";
-import { resultIn, toTask } from "../../base/values/records.ts";
-import { readableOnly } from "../../base/values/sealed.ts";
+import { refuseUnreadableResult, resultIn, toTask } from "../../base/values/records.ts";
 import { describeThrown } from "../../base/values/thrown.ts";
 import {
   AsyncTransactionError,
@@ -544,7 +543,7 @@ export class WorkflowRun implements AttemptPart {
       const [result, task] = [results.get(id), tasks.get(id)];
       if (result !== undefined) {
         this.#met.set(name, { name, status: "completed", result, error: null });
-        this.#settle(name, ({ resolve }) => resolve(readableOnly(resultIn(result), resultOf(id))));
+        this.#settle(name, ({ resolve }) => resolve(usableResult(id, result)));
       } else if (task) {
         const { status, result, error } = task;
         this.#met.set(name, { name, status: status as FinishedStatus, result, error });
@@ -653,14 +652,17 @@ const endedTask = {
   ...{ slot: null, parentId: null, rootId: null },
 };
 
-const resultOf = (id: number) => `the result of task ${id}`;
+function usableResult(id: number, result: string | null): unknown {
+  refuseUnreadableResult({ id, result });
+  return resultIn(result);
+}
 
 export function settleChild(
   { resolve, reject }: Pick<Waiting, "resolve" | "reject">,
   record: TaskRecord,
 ): void {
   const task = toTask(record);
-  if (task.status === "completed") resolve(readableOnly(task.result, resultOf(task.id)));
+  if (task.status === "completed") resolve(usableResult(task.id, record.result));
   else if (task.status === "failed") reject(new TaskFailedError(task));
   else reject(new TaskCancelledError(task.id, task.error?.message));
 }

@@ -253,6 +253,30 @@ export function encryptionCases(make: MakeRaw): void {
     expect((await failureOf(queue, ids[1])).error?.code).toBe("DBQ_DECRYPTION_FAILED");
   });
 
+  test("a value of the app's that looks encrypted or refused is an ordinary value", async () => {
+    const raw = await make();
+    for (const encryption of [undefined, { keys: [newKey("a")] }]) {
+      const queue = await openWith(raw, encryption);
+      const same = task(uniqueName("same"), async (...values: unknown[]) => {
+        const { kwargs } = currentTask();
+        return [await step("same", () => values), await child(last, ...values), kwargs];
+      });
+      const last = task(uniqueName("last"), async (...values: unknown[]) => values.at(-1));
+      const sealed = { "dbq:sealed": "1:a:AAAA" };
+      await startedWorker(queue);
+      for (const value of [sealed, [sealed], JSON.stringify(sealed), "!dbq:broken:it", "!dbq:clear:it"]) {
+        const id = await queue.enqueueTask(same.with({ kwargs: sealed, meta: sealed }), value, value);
+        expect(await queue.awaitTaskResult(id, soon)).toEqual([[value, value, sealed], sealed, sealed]);
+        expect(await queue.getTask(id)).toMatchObject({ args: [value, value], kwargs: sealed, meta: sealed });
+        const alone = await queue.enqueueTask(last, value);
+        expect(await queue.awaitTaskResult(alone, soon)).toEqual(value);
+        const { ids } = await queue.enqueueChain([[last, value], [last]]);
+        expect(await queue.awaitTaskResult(ids[1] as number, soon)).toEqual(value);
+      }
+      await queue.close();
+    }
+  });
+
   test("a worker without the key leaves tasks alone, uncharged, and doctor says which key is missing", async () => {
     const raw = await make();
     const [a, b] = [newKey("a"), newKey("b")];
