@@ -14,6 +14,8 @@ export interface AttemptPort extends Pick<AttemptFeatures, "queue" | "patience" 
   leave(): void;
   /** A write has found that the task is not this attempt's any more: it ends as one that has lost its task. */
   lost(): void;
+  /** Ends the attempt as if its function had thrown this, which no `catch` of the function's sees: it is left alone. */
+  fail(error: Error): void;
   report(error: unknown, where: string): void;
 }
 

@@ -15,14 +15,12 @@ import { isWorthRetry, retryDelay } from "../base/tasks/retry-policy.ts";
 import { checkSize, decodeArgs, decodeObject, encode } from "../base/values/codec.ts";
 import { endingOf, isEnding } from "../base/values/ending.ts";
 import { errorOf, toTask } from "../base/values/records.ts";
-import { describeThrown, failureOf, isA } from "../base/values/thrown.ts";
+import { describeThrown, failureOf, isA, isUnreadable } from "../base/values/thrown.ts";
 import {
   anotherTryAfter,
   ChildEndedError,
-  DecryptionFailedError,
   KeyMissingError,
   LostGenerationError,
-  NotEncryptedError,
   timeoutError,
   toError,
   WorkerStoppedError,
@@ -47,9 +45,6 @@ const logWriteMs = 100;
 
 /** The monotonic clock. It wraps around: a difference is right up to 37 hours. */
 const sixteenths = (): number => (performance.now() * 16) | 0;
-
-/** Of a feature's part of the attempt, such as a stored step that nobody may use. */
-const unreadableErrors = [KeyMissingError, DecryptionFailedError, NotEncryptedError];
 
 type Failure = { error: unknown; as: AttemptOutcome; final: boolean };
 
@@ -171,6 +166,7 @@ export class RunningAttempt implements Execution {
     const hasLimit = (this.record.timeout ?? this.definition.call.timeout) !== undefined;
     const features = given && hasLimit ? { ...given, patience: 0 } : given;
     const [leave, lost] = [() => this.#leave(), () => this.#hasLost()];
+    const fail = (error: Error) => this.#onCallEnd({ how: "threw", error });
     const logWritten = async () => await this.#log?.written(logWriteMs);
     return (
       features &&
@@ -182,6 +178,7 @@ export class RunningAttempt implements Execution {
           logWritten,
           leave,
           lost,
+          fail,
           report,
         });
         return this.#part as ReturnType<typeof make>;
@@ -378,8 +375,8 @@ export class RunningAttempt implements Execution {
     if (end.how === "returned") return this.#succeeded(end.value);
     if (isA(error, DecidedEnd)) return this.#decided(error);
     if (FinalFailure.isOne(error)) return this.#failed({ error: error.cause, as: "failed", final: true });
-    if (this.#part && unreadableErrors.some((kind) => isA(error, kind)))
-      return this.#unreadable(error as Error);
+    // Of a feature's part of the attempt, such as a stored step that nobody may use.
+    if (this.#part && isUnreadable(error)) return this.#unreadable(error);
     if (isA(error, CancelTask)) return this.#cancelledBy(error);
     // The app may have thrown a subclass, so its delay is validated again.
     if (isA(error, SnoozeTask))

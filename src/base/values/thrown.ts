@@ -3,7 +3,13 @@
  * again.
  */
 import { inspect, types } from "node:util";
-import { toError } from "../../errors.ts";
+import {
+  DecryptionFailedError,
+  KeyMissingError,
+  NotEncryptedError,
+  TaskCorruptError,
+  toError,
+} from "../../errors.ts";
 import type { AttemptRecord } from "../../store.ts";
 import type { TaskError } from "../../task.ts";
 import type { AttemptOutcome } from "../tasks/history.ts";
@@ -210,3 +216,8 @@ export function isA<T>(value: unknown, errorClass: abstract new (...args: never[
     return false;
   }
 }
+
+const unreadable = [KeyMissingError, DecryptionFailedError, NotEncryptedError, TaskCorruptError];
+
+/** Whether a stored value cannot be used, so that another attempt would meet the same, but for a key that is missing. */
+export const isUnreadable = (error: unknown): error is Error => unreadable.some((kind) => isA(error, kind));

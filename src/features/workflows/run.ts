@@ -9,7 +9,7 @@ import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
 import { performance, setImmediate, setTimeout } from "../../base/runtime/timers.ts";
 import { checkSize, decode, encode } from "../../base/values/codec.ts";
 import { refuseUnreadableResult, resultIn, toTask } from "../../base/values/records.ts";
-import { describeThrown } from "../../base/values/thrown.ts";
+import { describeThrown, isUnreadable } from "../../base/values/thrown.ts";
 import {
   AsyncTransactionError,
   TaskCancelledError,
@@ -153,7 +153,21 @@ export class WorkflowRun implements AttemptPart {
   /** The stored step of this name; undefined: it is to run now. @throws with what the stored step has failed with */
   async stored(name: string): Promise<{ value?: unknown; childId: number | null } | undefined> {
     await this.load();
-    return this.found(name);
+    try {
+      return this.found(name);
+    } catch (error) {
+      if (isUnreadable(error)) return await this.unusable(error);
+      throw error;
+    }
+  }
+
+  /**
+   * A stored value that nobody may use ends the attempt, and its function goes no further: with a `catch`, whoever changes the value
+   * would decide which way the function takes.
+   */
+  protected unusable(error: Error): Promise<never> {
+    this.port.fail(error);
+    return never();
   }
 
   /** As `stored`, once the steps are loaded. */
@@ -183,7 +197,8 @@ export class WorkflowRun implements AttemptPart {
       const result = step.error === null ? step.value : null;
       settleChild(settle, { ...endedTask, id, func, status, result, error: step.error });
     } catch (error) {
-      settle.reject(error);
+      if (isUnreadable(error)) this.unusable(error).catch(settle.reject);
+      else settle.reject(error);
     }
   }
 
@@ -556,7 +571,12 @@ export class WorkflowRun implements AttemptPart {
   #settle(name: string, how: (waiting: Waiting) => void): void {
     const waiting = this.#waiting.get(name);
     this.#waiting.delete(name);
-    if (waiting) how(waiting);
+    try {
+      if (waiting) how(waiting);
+    } catch (error) {
+      if (isUnreadable(error)) this.unusable(error).catch(waiting?.reject);
+      else waiting?.reject(error);
+    }
   }
 
   /** Listens for ends of tasks, and for events of this process. */

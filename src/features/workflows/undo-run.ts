@@ -6,10 +6,11 @@
 import { clearTimeout, setTimeout } from "../../base/runtime/timers.ts";
 import type { TaskDefinition } from "../../base/tasks/registry.ts";
 import { endingIn, withEnding, withoutEnding } from "../../base/values/ending.ts";
+import { errorOf } from "../../base/values/records.ts";
 import { describeThrown } from "../../base/values/thrown.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { MaybePromise } from "../../store.ts";
-import { isFinished, type TaskError, type TaskUndo } from "../../task.ts";
+import { isFinished, type TaskUndo } from "../../task.ts";
 import { callChecked } from "../../worker/checked-call.ts";
 import { DecidedEnd } from "../../worker/decided-end.ts";
 import { type CurrentTask, runningAttempt } from "../../worker/task-context.ts";
@@ -118,6 +119,11 @@ class UndoRun extends WorkflowRun {
     return undefined;
   }
 
+  /** The other steps are undone all the same. */
+  protected override unusable(error: Error): Promise<never> {
+    return Promise.reject(error);
+  }
+
   // ---- the steps are undone ------------------------------------------------------------------
 
   async #undoStep(step: StoredStep): Promise<void> {
@@ -169,6 +175,6 @@ class UndoRun extends WorkflowRun {
 function toTaskUndo({ name, undo, undoError }: StoredStep): TaskUndo {
   const status = undo as TaskUndo["status"];
   if (undoError === null) return { step: name, status };
-  const { stack: _, ...error } = JSON.parse(undoError) as TaskError;
+  const { stack: _, ...error } = errorOf(undoError);
   return { step: name, status, error };
 }

@@ -253,6 +253,57 @@ export function encryptionCases(make: MakeRaw): void {
     expect((await failureOf(queue, ids[1])).error?.code).toBe("DBQ_DECRYPTION_FAILED");
   });
 
+  test("no catch sees that a step, its error, the result of a child or an event was changed", async () => {
+    const raw = await make();
+    const queue = await openWith(raw, { keys: [newKey("a")] });
+    let caught = 0;
+    const other = async () => {
+      caught += 1;
+      await step("the other way", () => undefined);
+    };
+    const ways = task(
+      uniqueName("ways"),
+      async (hasEvent: boolean, text: string) => {
+        await step("work", () => text).catch(other);
+        await step("fails", () => Promise.reject(new Error(text))).catch(async (error: Error) => {
+          if (error.message !== text) await other();
+        });
+        await child(echo, text).catch(other);
+        const payload = await waitForEvent(`until-${currentTask().id}`);
+        if (hasEvent) await waitForEvent(`before-${currentTask().id}`).catch(other);
+        return payload;
+      },
+      { maxRetries: 2, timeout: "1m" }, // with a timeout, a task that waits leaves its slot at once
+    );
+    const entries = [false, false, false, true, false].map((has, i) => [ways, has, `${marker}${i}`] as const);
+    const ids = (await queue.enqueueTasks(entries)) as number[];
+    const parked = await startedWorker(queue);
+    for (const id of ids) await queue.emitEvent(`before-${id}`, marker);
+    for (const id of ids) await expect.poll(async () => (await queue.getTask(id))?.status).toBe("waiting");
+    await parked.stop();
+    const [value, error, result, event, good] = ids as [number, number, number, number, number];
+    const change = async (table: string, column: string, row: string) => {
+      const text = await textOf(raw, table, column, row);
+      const changed = `${text.slice(0, 40)}${text[40] === "A" ? "B" : "A"}${text.slice(41)}`;
+      await raw.query(`update ${table} set ${column} = '${changed}' where ${row}`);
+    };
+    await change("dbq_steps", "value", `task_id = ${value} and name = 'work'`);
+    await change("dbq_steps", "error", `task_id = ${error} and name = 'fails'`);
+    await change("dbq_tasks", "result", `parent_id = ${result}`);
+    await raw.query(
+      `update dbq_steps set started_at = null, value = null where task_id = ${result} and child_id is not null`,
+    );
+    await change("dbq_events", "payload", `name = 'before-${event}'`);
+    for (const id of ids) await queue.emitEvent(`until-${id}`, "go on");
+    await startedWorker(queue);
+    for (const id of [value, error, result, event])
+      expect(await failureOf(queue, id)).toMatchObject({
+        ...{ status: "failed", retryCount: 0, error: { code: "DBQ_DECRYPTION_FAILED" } },
+      });
+    expect(await queue.awaitTaskResult(good, soon)).toBe("go on");
+    expect(caught).toBe(0);
+  });
+
   test("a value of the app's that looks encrypted or refused is an ordinary value", async () => {
     const raw = await make();
     for (const encryption of [undefined, { keys: [newKey("a")] }]) {
