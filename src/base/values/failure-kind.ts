@@ -159,3 +159,6 @@ function withoutPath(url: string): string {
   const host = authority.slice(authority.lastIndexOf("@") + 1);
   return `${url.slice(0, begin)}${host}`.replace(digits, "<n>") + url.slice(end);
 }
+
+/** How the error begins of an attempt whose outcome the database refuses, whatever its function has done. */
+export const refusedOutcome = "the database refuses the outcome of the attempt (";

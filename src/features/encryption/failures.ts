@@ -7,6 +7,7 @@ import {
   failureKindOf,
   failureKindOfTask,
   otherFailures,
+  refusedOutcome,
 } from "../../base/values/failure-kind.ts";
 import { errorOf } from "../../base/values/records.ts";
 import { type AttemptRecord, crashName } from "../../store.ts";
@@ -17,9 +18,12 @@ import type { Sealer } from "./sealer.ts";
 /** A kind counts under many minutes, and is the same in each. */
 export const messagePlace = (id: string): Place => ({ column: "dbq_failures.message", row: id });
 
-/** What dbq itself says of an attempt is no secret, and SQL makes such kinds, too. */
-const isOwnKind = ({ id, func, errorName }: FailureKind): boolean =>
-  errorName === crashName || id === otherFailures(func).id;
+/**
+ * What dbq itself says of an attempt is no secret, and the store, which has no key, makes such kinds, too. The reason of a database
+ * that refuses an outcome is none either: what it has seen of that is encrypted.
+ */
+const isOwnKind = ({ id, func, errorName, message }: FailureKind): boolean =>
+  errorName === crashName || message.startsWith(refusedOutcome) || id === otherFailures(func).id;
 
 const sealedId = (sealer: Sealer, kind: FailureKind): string =>
   isOwnKind(kind) || !sealer.covers(kind.func) ? kind.id : sealer.digest(kind.id);

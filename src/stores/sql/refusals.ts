@@ -3,6 +3,7 @@
  * place in its encoding, a packet that is too large. Finds which of a batch they are, so that the others are settled, and
  * offers something else in their place: the same failure, short and in ASCII, else a failure with the database's reason.
  */
+import { refusedOutcome } from "../../base/values/failure-kind.ts";
 import { storable, toAscii } from "../../base/values/storable.ts";
 import { beginning, failureOf } from "../../base/values/thrown.ts";
 import { anotherTryAfter, DatabaseError, OutcomeUnknownError } from "../../errors.ts";
@@ -162,7 +163,7 @@ function* substitutes(outcome: Outcome, error: unknown): Generator<Outcome> {
     yield* withAndWithoutAttempt(isReadable(outcome) ? { ...outcome, ...shortened(outcome) } : outcome);
   const { id, generationId, workerId, startedAt, func, parentId, kind } = outcome;
   const reason = error instanceof Error ? error.message : String(error);
-  const message = `the database refuses the outcome of the attempt (${kind}), and would refuse it again: ${reason}`;
+  const message = `${refusedOutcome}${kind}), and would refuse it again: ${reason}`;
   const failure = inAscii({ name: "DatabaseError", message, code: "DBQ_DATABASE" }, "failed");
   yield* withAndWithoutAttempt({
     ...{ id, generationId, workerId, startedAt, func, parentId },

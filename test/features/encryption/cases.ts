@@ -94,6 +94,16 @@ async function textOf(raw: Raw, table: string, column: string, where: string): P
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
+/** A statement after which the database refuses each result, and repeats what it can of it. */
+function refusesResults({ target, quote }: Raw): string {
+  if (target.startsWith("postgres"))
+    return "alter table dbq_tasks add constraint no_result check (result is null)"; // its error has the row as its detail
+  const trigger = "create trigger no_result before update on dbq_tasks";
+  return quote === "`"
+    ? `${trigger} for each row begin declare why varchar(120) default left(new.result, 100); if new.result is not null then signal sqlstate '45000' set message_text = why; end if; end`
+    : `${trigger} when new.result is not null begin select raise(abort, 'no result'); end`;
+}
+
 const set = (raw: Raw, id: number, column: string, text: string) =>
   raw.query(`update dbq_tasks set ${column} = '${text}' where id = ${id}`);
 
@@ -326,6 +336,22 @@ export function encryptionCases(make: MakeRaw): void {
       }
       await queue.close();
     }
+  });
+
+  test("a result that the database refuses is not in its reason, and its failures are of one kind", async () => {
+    const raw = await make();
+    const queue = await openWith(raw, { keys: [newKey("a")] });
+    await raw.query(refusesResults(raw));
+    const id = await queue.enqueueTask(echo, marker);
+    const worker = await startedWorker(queue);
+    const failed = await queue.awaitTaskCompletion(id, soon);
+    await worker.stop();
+    expect(failed).toMatchObject({ status: "failed", error: { name: "DatabaseError" } });
+    expect(failed.error?.message).toContain("the database refuses the outcome of the attempt (completed)");
+    expect(await columnsWith(raw, marker)).toEqual([]);
+    expect(await queue.listFailures()).toMatchObject([
+      { errorName: "DatabaseError", count: 1, open: 1, sample: id },
+    ]);
   });
 
   test("a worker without the key leaves tasks alone, uncharged, and doctor says which key is missing", async () => {
