@@ -202,7 +202,7 @@ export class TaskFailedError extends DbqError {
     const { error } = task;
     super(
       "DBQ_TASK_FAILED",
-      `task ${task.id} (${task.func}) failed: ${error?.name}: ${error?.message}${error ? reasonOf(error) : ""}`,
+      `task ${task.id} (${task.func}) failed${error ? `: ${error.name}: ${error.message}${reasonOf(error)}` : ", and its row does not say why"}`,
       error ? { cause: toError(error) } : {},
     );
     this.task = task;

@@ -124,7 +124,9 @@ describe("errors", () => {
     expect(new dbq.DuplicateTaskError("k", 7).taskId).toBe(7);
     expect(new dbq.DuplicateTaskError("k", undefined).taskId).toBeUndefined();
     expect(new dbq.TaskFailedError(task).task).toBe(task);
-    expect(new dbq.TaskFailedError({ ...task, error: null }).cause).toBeUndefined();
+    const silent = new dbq.TaskFailedError({ ...task, error: null }); // a row that SQL has made failed
+    expect(silent.cause).toBeUndefined();
+    expect(silent.message).toBe(`task ${task.id} (${task.func}) failed, and its row does not say why`);
     for (const error of [
       new dbq.AwaitTimeoutError(7, 1),
       new dbq.TaskNotFoundError(7),
