@@ -13,6 +13,7 @@ import {
 } from "../../base/values/sealed.ts";
 import type { AttemptRecord, NewTask, StoredAttempt } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
+import { groupFunction } from "../workflows/contract.ts";
 import { type Opened, open, type Place, seal } from "./envelope.ts";
 
 /** The arguments of a call, which stand in the row of a task or of a schedule. */
@@ -43,7 +44,7 @@ export const resultPlace = (id: number): Place => ({ column: "dbq_tasks.result",
 export const errorPlace = (id: number): Place => ({ column: "dbq_tasks.error", row: id });
 
 /** Whether dbq itself makes the tasks of this function, without arguments. */
-const isOwn = (func: string) => func.startsWith("dbq.");
+const isOwn = (func: string) => func === groupFunction;
 
 export class Sealer {
   readonly #keys: ReadonlyMap<string, EncryptionKey>;

@@ -17,3 +17,12 @@ test("an encrypted error is stored although the database refuses the record of i
   expect(failed).toMatchObject({ status: "failed", error: { message: "the secret" } });
   expect(await columnsWith(raw, "the secret")).toEqual([]);
 });
+
+test("a function of the app's whose name begins as dbq's own ones is encrypted as any other", async () => {
+  const raw = await onSqlite();
+  const queue = await temporaryQueue({ encryption: { keys: [newKey("a")] } }, raw.target);
+  const echo = task(uniqueName("dbq.echo"), async (text: string) => text);
+  await startedWorker(queue);
+  expect(await queue.awaitTaskResult(await queue.enqueueTask(echo, "the secret"))).toBe("the secret");
+  expect(await columnsWith(raw, "the secret")).toEqual([]);
+});
