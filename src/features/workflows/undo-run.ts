@@ -5,12 +5,13 @@
  */
 import { clearTimeout, setTimeout } from "../../base/runtime/timers.ts";
 import type { TaskDefinition } from "../../base/tasks/registry.ts";
+import { decodeArgs, decodeObject } from "../../base/values/codec.ts";
 import { endingIn, withEnding, withoutEnding } from "../../base/values/ending.ts";
 import { errorOf } from "../../base/values/records.ts";
 import { describeThrown } from "../../base/values/thrown.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { MaybePromise } from "../../store.ts";
-import { isFinished, type TaskUndo } from "../../task.ts";
+import { isFinished, type TaskError, type TaskRecord, type TaskUndo } from "../../task.ts";
 import { callChecked } from "../../worker/checked-call.ts";
 import { DecidedEnd } from "../../worker/decided-end.ts";
 import { type CurrentTask, runningAttempt } from "../../worker/task-context.ts";
@@ -36,11 +37,19 @@ export function undoing(definition: TaskDefinition): TaskDefinition {
       const attempt = runningAttempt() as CurrentTask;
       const run = attempt.part?.((port) => new UndoRun(port)) as UndoRun;
       // The function needs the arguments as its schema makes them. Its result is dropped, so it is not checked.
-      const call = () =>
-        checks ? callChecked(fn, args, { ...checks, result: undefined }, attempt) : fn(...args);
+      const call = () => {
+        readCall(run.port.record);
+        return checks ? callChecked(fn, args, { ...checks, result: undefined }, attempt) : fn(...args);
+      };
       throw await run.undo(call);
     },
   };
+}
+
+/** A function is never called with arguments that cannot be read: then it comes to no step. @throws as `decodeArgs` */
+function readCall({ args, kwargs }: TaskRecord): void {
+  decodeArgs(args);
+  decodeObject(kwargs, "kwargs");
 }
 
 class UndoRun extends WorkflowRun {
@@ -166,9 +175,18 @@ class UndoRun extends WorkflowRun {
     const undo = steps.map(toTaskUndo);
     const ending = endingIn(error) ?? "failed";
     // An earlier end may have listed what was not undone then.
-    const { undo: _, ...plain } = JSON.parse(withoutEnding(error ?? "{}"));
+    const { undo: _, ...plain } = parsed(error ?? "{}");
     if (undo.every(({ status }) => status === "done")) return new DecidedEnd(ending, JSON.stringify(plain));
     return new DecidedEnd("failed", withEnding(JSON.stringify({ ...plain, undo }), ending));
+  }
+}
+
+/** Another program may have changed the error: the task is to end all the same. */
+function parsed(error: string): Partial<TaskError> {
+  try {
+    return JSON.parse(withoutEnding(error));
+  } catch {
+    return errorOf(error);
   }
 }
 

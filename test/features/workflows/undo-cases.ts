@@ -1,5 +1,5 @@
 /** What the compensation of workflows promises, on each database. */
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { child, sleep, step, waitForEvent } from "../../../src/features/workflows/steps.ts";
 import { CancelTask, currentTask, type Queue, type Task, type Worker } from "../../../src/index.ts";
@@ -17,8 +17,10 @@ async function rescue(queue: Queue, worker: Worker): Promise<void> {
 }
 
 /** As if so many attempts to undo had begun. */
-async function hasBegun(queue: Queue, runs: number): Promise<void> {
-  const statement = sql`update dbq_waits set mode = ${String(runs)} where kind = 'undo'`;
+const hasBegun = (queue: Queue, runs: number): Promise<void> =>
+  write(queue, sql`update dbq_waits set mode = ${String(runs)} where kind = 'undo'`);
+
+async function write(queue: Queue, statement: SQL): Promise<void> {
   type Tx = Partial<Record<"run" | "execute", (text: typeof statement) => unknown>>;
   await queue.transaction((tx: unknown) => {
     const { run, execute } = tx as Tx;
@@ -559,6 +561,28 @@ export function undoCases(database: string, place: () => Promise<string>): void 
         error: { message: "enough", undo: [{ step: "charge", status: "unknown" }] },
       });
       expect(attempts).toBe(3);
+    });
+
+    test("a task whose arguments cannot be read any more ends without its undos, and its function is not called", async () => {
+      const { queue } = await start();
+      let calls = 0;
+      const flow = named(
+        async () => {
+          calls += 1;
+          await step("charge", () => 1, { undo: () => undefined });
+          await waitForEvent("never");
+        },
+        { timeout: "1m" },
+      );
+      const id = await queue.enqueueTask(flow);
+      await waitsIn(queue, id);
+      await write(queue, sql`update dbq_tasks set args = '{"no":"array"}' where id = ${id}`);
+      expect(await queue.cancelTask(id)).toMatchObject({ undoing: true });
+      expect(await end(queue, id)).toMatchObject({
+        status: "failed",
+        error: { undo: [{ step: "charge", status: "unknown" }] },
+      });
+      expect(calls).toBe(1);
     });
 
     test("a task without a stored undo ends at once", async () => {
