@@ -49,7 +49,10 @@ export interface DispatcherHost {
   reportSettled(record: TaskRecord, outcome: Outcome, ranMs: number | undefined): void;
   /** The attempt has no outcome that counts. `cancelled`: the row, when the task was cancelled during the attempt. */
   reportLost(record: TaskRecord, cancelled: TaskRecord | undefined): void;
-  /** The task is to fail or to be cancelled, and a feature holds that up. @default nothing */
-  reportHeldUp?(record: TaskRecord): void;
+  /**
+   * The task is to fail or to be cancelled, and a feature holds that up. `outcome`: what the attempt has ended with; undefined: another
+   * program has decided the end. @default nothing
+   */
+  reportHeldUp?(record: TaskRecord, outcome?: Outcome): void;
   reportError(error: unknown, where: string): void;
 }

@@ -59,6 +59,11 @@ export function meterOutcome(
   ranMs: number | undefined,
 ): void {
   meter.ended(task, outcome.kind, ranMs);
+  meterFailure(meter, task, outcome);
+}
+
+/** Tells a meter that an attempt has failed. While the end of its task is held up, it has ended all the same. */
+export function meterFailure(meter: Meter, task: MeteredTask, outcome: Outcome): void {
   if ((outcome.kind === "failed" || outcome.kind === "retry") && outcome.attempt)
     meter.failed(task, outcome.attempt);
 }

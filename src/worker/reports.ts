@@ -37,7 +37,7 @@ export class Reports {
       if (!accepted || loss) {
         attempt.isHeldUp = loss?.isHeldUp === true;
         this.lost(attempt, loss?.cancelled);
-      } else if (isHeldUp(outcome)) this.#host.reportHeldUp?.(attempt.record);
+      } else if (isHeldUp(outcome)) this.#host.reportHeldUp?.(attempt.record, outcome);
       else this.#host.reportSettled(attempt.record, accepted, attempt.ranMs);
     }
   }
@@ -64,6 +64,8 @@ export class Reports {
     };
     if (!attempt.hasParts || !this.#features) tell();
     else
-      void this.#features.holdsUp(record).then((held) => (held ? this.#host.reportHeldUp?.(record) : tell()));
+      void this.#features
+        .holdsUp(record)
+        .then((held) => (held ? this.#host.reportHeldUp?.(record, stored) : tell()));
   }
 }

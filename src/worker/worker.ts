@@ -27,7 +27,7 @@ import type { Executors } from "./executor.ts";
 import { attemptFeatures, openExecutors, openMeter } from "./feature.ts";
 import { Lifecycle, together } from "./lifecycle.ts";
 import { type Maintenance, maintenanceOf } from "./maintenance.ts";
-import { type Meter, meterOutcome } from "./meter.ts";
+import { type Meter, meterFailure, meterOutcome } from "./meter.ts";
 import { promoteBatch } from "./promotion.ts";
 import { KeptTasks } from "./pruning.ts";
 import { warnOfUnservedQueues } from "./unserved-queues.ts";
@@ -247,6 +247,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
         meterOutcome(meter, record, outcome, ranMs);
         this.reportSettled(record, outcome, options.clock);
       },
+      reportHeldUp: (record, outcome) => outcome && meterFailure(meter, record, outcome),
       reportLost: (record, cancelled) => {
         if (cancelled) meter.ended(record, "cancelled", undefined);
         this.reportLost(record, cancelled);

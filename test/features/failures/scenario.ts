@@ -1,5 +1,6 @@
 /** What `queue.listFailures()` tells of real attempts, on any database. */
 import { expect, test } from "vitest";
+import { step } from "../../../src/features/workflows/steps.ts";
 import { CancelTask, type Queue, remoteTask, task, type Worker } from "../../../src/index.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { Broker, newDrain } from "../drain/broker.ts";
@@ -91,6 +92,22 @@ export function testsOn(place: () => Promise<string>) {
       await queue.awaitTaskCompletion(await queue.enqueueTask(later, how), { timeout: "20s" });
     await worker.stop();
     expect(await queue.listFailures()).toMatchObject([{ message: "not yet", count: 1, open: 0 }]);
+  });
+
+  test("each failed attempt of a task that undoes its steps counts, also the last one", async () => {
+    const queue = await temporaryQueue({}, await place());
+    const saga = task(
+      uniqueName("saga"),
+      async () => {
+        await step("charge", () => 1, { undo: () => undefined });
+        throw new Error("sold out");
+      },
+      { maxRetries: 1, backoff: () => 0 },
+    );
+    const worker = await startedWorker(queue);
+    await queue.awaitTaskCompletion(await queue.enqueueTask(saga), { timeout: "20s" });
+    await worker.stop();
+    expect(await queue.listFailures()).toMatchObject([{ message: "sold out", count: 2, open: 1 }]);
   });
 
   test("`func`, `since` and `limit` choose kinds", async () => {
