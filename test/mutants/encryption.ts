@@ -112,4 +112,30 @@ export const encryptionFaults: readonly Mutant[] = [
       "a reencrypt that was called off goes on where it stopped, and says what it cannot read",
     ),
   },
+  {
+    name: "a-value-of-the-apps-looks-encrypted",
+    why: "Whoever fills in an argument with the key dbq:sealed stops its function on each worker, again and again.",
+    in: "keyText",
+    find: 'key === "dbq:sealed" ? escapedKey : JSON.stringify(key)',
+    replace: "JSON.stringify(key)",
+    caughtBy: onSqlite("a value of the app's that looks encrypted or refused is an ordinary value"),
+  },
+  {
+    name: "a-catch-sees-a-changed-step",
+    why: "Whoever writes rows chooses which way a function takes that catches the errors of its steps.",
+    in: "stored",
+    find: "await this.unusable(error)",
+    replace: "Promise.reject(error)",
+    caughtBy: onSqlite("no catch sees that a step, its error, the result of a child or an event was changed"),
+  },
+  {
+    name: "a-refused-outcome-is-of-two-kinds",
+    why: "`listFailures` names the failures of an encrypted task twice whose outcome the database refuses.",
+    in: "isOwnKind",
+    find: "message.startsWith(refusedOutcome)",
+    replace: "false",
+    caughtBy: onSqlite(
+      "a result that the database refuses is not in its reason, and its failures are of one kind",
+    ),
+  },
 ];

@@ -81,4 +81,15 @@ export const failureFaults: readonly Mutant[] = [
       test: "a normalised message > is the same however long a quoted value is",
     },
   },
+  {
+    name: "a-held-up-end-is-no-failure",
+    why: "The last attempt of a task that undoes its steps is missing from the counts of its kind.",
+    in: "Reports.settled",
+    find: "this.#host.reportHeldUp?.(attempt.record, outcome)",
+    replace: "this.#host.reportHeldUp?.(attempt.record)",
+    caughtBy: {
+      file: "test/features/failures/failures.test.ts",
+      test: "on SQLite > each failed attempt of a task that undoes its steps counts, also the last one",
+    },
+  },
 ];
