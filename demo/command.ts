@@ -17,11 +17,15 @@ Usage: npm run demo -- [folder] [options]
                  beside the site)
   --dashboard    show the tasks in a browser: prints an address, and stays until Ctrl-C
   --json         print only the summary, as one JSON object
+  --mess         make a queue with ten problems instead, and open the dashboard: find them
+  --small        with --mess: 2,000 finished tasks instead of 200,000
+  --answers      with --mess: print the ten problems at the beginning, not only at the end
   --help
 
 Examples:
   npm run --silent demo -- docs --workers 4 --json
   npm run demo -- docs --db postgres://postgres:postgres@127.0.0.1/postgres
+  npm run demo -- --mess
 
 Exit code 1: a task has failed or was lost. 2: wrong usage, or no Markdown file.
 `;
@@ -38,6 +42,9 @@ export interface Command {
   db: string | undefined;
   dashboard: boolean;
   json: boolean;
+  mess: boolean;
+  small: boolean;
+  answers: boolean;
   help: boolean;
 }
 
@@ -48,6 +55,7 @@ export function readCommand(args: string[]): Command {
   const { values, positionals } = parsed(args);
   if (positionals.length > 1) throw new UsageError(`expected one folder, got ${positionals.length}`);
   const [folder] = positionals;
+  checkMess(values, folder);
   return {
     folder: folder === undefined ? join(project, "node_modules") : fromHere(folder),
     workers: workersOf(values.workers ?? "3"),
@@ -55,6 +63,9 @@ export function readCommand(args: string[]): Command {
     db: serverUrl(values.db),
     dashboard: values.dashboard ?? false,
     json: values.json ?? false,
+    mess: values.mess ?? false,
+    small: values.small ?? false,
+    answers: values.answers ?? false,
     help: values.help ?? false,
   };
 }
@@ -70,12 +81,27 @@ function parsed(args: string[]) {
         db: { type: "string" },
         dashboard: { type: "boolean" },
         json: { type: "boolean" },
+        mess: { type: "boolean" },
+        small: { type: "boolean" },
+        answers: { type: "boolean" },
         help: { type: "boolean", short: "h" },
       },
     });
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
+}
+
+/** The mess has its own tasks and workers, and always its dashboard. @throws UsageError */
+function checkMess(values: ReturnType<typeof parsed>["values"], folder: string | undefined): void {
+  if (!values.mess) {
+    for (const name of ["small", "answers"] as const)
+      if (values[name]) throw new UsageError(`--${name}: it needs --mess`);
+    return;
+  }
+  if (folder !== undefined) throw new UsageError(`--mess: it takes no folder, got ${JSON.stringify(folder)}`);
+  for (const name of ["workers", "out", "json"] as const)
+    if (values[name] !== undefined) throw new UsageError(`--mess: it does not take --${name}`);
 }
 
 function workersOf(text: string): number {

@@ -1,4 +1,7 @@
-/** The demo: several worker processes build a site from Markdown files, and one of them is killed meanwhile. */
+/**
+ * The demo: several worker processes build a site from Markdown files, and one of them is killed meanwhile. With `--mess`, a queue
+ * with ten problems instead.
+ */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
@@ -15,6 +18,7 @@ import {
 import { openDashboard } from "./dashboard.ts";
 import { findDocuments } from "./documents.ts";
 import { killInTheMiddleOf, slowNumber } from "./faults.ts";
+import { mess } from "./mess/run.ts";
 import { databaseOf, type Plan, savePlan, tasksOf, workFolder } from "./plan.ts";
 import { Progress } from "./progress.ts";
 import { report, type Summary, summarize } from "./summary.ts";
@@ -114,6 +118,11 @@ async function main(): Promise<number> {
   const command = readCommand(process.argv.slice(2));
   if (command.help) {
     process.stdout.write(usage);
+    return 0;
+  }
+  if (command.mess) {
+    stopOnSignals();
+    await mess(command, stop.signal);
     return 0;
   }
   const summary = await demo(command);

@@ -8,7 +8,7 @@ const pollEvery = 100;
 /** Milliseconds between lines without a terminal. */
 const lineEvery = 2_000;
 
-interface Display {
+export interface Display {
   show(ended: number, note: string): void;
   close(): void;
 }
@@ -26,7 +26,7 @@ export class Progress {
   constructor(queue: Queue, requestId: string, total: number) {
     this.#queue = queue;
     this.#requestId = requestId;
-    this.#display = process.stderr.isTTY ? bar(total) : lines(total);
+    this.#display = display(total, " tasks");
     this.#timer = setInterval(() => this.#poll(), pollEvery);
   }
 
@@ -56,14 +56,19 @@ export class Progress {
   }
 }
 
-function bar(total: number): Display {
-  const format = "{bar} {value}/{total} tasks  {note}";
+/** @param unit what is counted, with a space before it */
+export function display(total: number, unit: string): Display {
+  return process.stderr.isTTY ? bar(total, unit) : lines(total, unit);
+}
+
+function bar(total: number, unit: string): Display {
+  const format = `{bar} {value}/{total}${unit}  {note}`;
   const shown = new SingleBar({ format, barCompleteChar: "█", barIncompleteChar: "░", gracefulExit: false });
   shown.start(total, 0, { note: "" });
   return { show: (ended, note) => shown.update(ended, { note }), close: () => shown.stop() };
 }
 
-function lines(total: number): Display {
+function lines(total: number, unit: string): Display {
   let lastNote = "";
   let next = performance.now() + lineEvery;
   return {
@@ -72,7 +77,7 @@ function lines(total: number): Display {
       if (!noted && performance.now() < next) return;
       lastNote = note;
       next = performance.now() + lineEvery;
-      console.error(`${ended}/${total} tasks${noted ? `: ${note}` : ""}`);
+      console.error(`${ended}/${total}${unit}${noted ? `: ${note}` : ""}`);
     },
     close: () => undefined,
   };

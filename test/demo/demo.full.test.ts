@@ -168,6 +168,9 @@ describe("the exit code", () => {
     [["--workers", "three"], /--workers: .*"three"/],
     [["--workers"], /--workers/],
     [["--json=yes"], /--json/],
+    [["--small"], /--small: it needs --mess/],
+    [["docs", "--mess"], /--mess: it takes no folder, got "docs"/],
+    [["--mess", "--workers", "2"], /--mess: it does not take --workers/],
   ])("is 2, by a UsageError, for %j", (args, message) => {
     expect(() => readCommand(args)).toThrow(UsageError);
     expect(() => readCommand(args)).toThrow(message);
