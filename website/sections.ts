@@ -16,6 +16,7 @@ export const sections: readonly Section[] = [
       "docs/testing.md",
       "docs/deploying.md",
       "docs/recipes.md",
+      "docs/operating.md",
       "docs/troubleshooting.md",
       "examples/README.md",
     ],
