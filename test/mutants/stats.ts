@@ -16,7 +16,28 @@ const heldByLimits = {
   test: "tasks that may wait for a limit are not unserved beside a free slot",
 };
 
+const ofAKey = {
+  file: "test/features/encryption/encryption.test.ts",
+  test: "on SQLite > tasks of which the workers lack the key are unserved, and their cause names the key",
+};
+
 export const statsFaults: readonly Mutant[] = [
+  {
+    name: "a-hand-back-hides-a-missing-key",
+    why: "A worker without the key claims a task each minute, so that it never counts as unserved.",
+    in: "withKeys",
+    find: "Math.max(tasks.pendingFor ?? 0, head.age)",
+    replace: "tasks.pendingFor",
+    caughtBy: ofAKey,
+  },
+  {
+    name: "the-age-of-a-head-is-that-of-its-last-change",
+    why: "The same: what was handed back a moment ago seems to have waited for a moment.",
+    in: "HealthOperations.heads",
+    find: "sql.raw('case when wait_until > created_at then wait_until else created_at end')",
+    replace: "sql.raw('updated_at')",
+    caughtBy: ofAKey,
+  },
   {
     name: "a-shared-limit-blames-the-worker",
     why: "Tasks that wait for a shared limit are reported as tasks that no worker takes.",

@@ -59,9 +59,11 @@ export function sealedArgument(text: string): { before: string; sealed: string }
   return { before: text.slice(0, text[at - 1] === "," ? at - 1 : at), sealed };
 }
 
-/** The id of the key, as a sealed text names it. */
-const keyIn = (text: string): string =>
-  /^\[?\{"dbq:sealed":"\d+:([\w.-]{1,64}):/.exec(text)?.[1] ?? "of an unknown name";
+/** The id of the key, as a sealed text or its begin names it; undefined: it is in clear. */
+export const sealedBy = (text: string): string | undefined =>
+  /^\[?\{"dbq:sealed":"\d+:([\w.-]{1,64}):/.exec(text)?.[1];
+
+const keyIn = (text: string): string => sealedBy(text) ?? "of an unknown name";
 
 /** @param what what must not be used, such as `the args of task 12` */
 export const refusedText = (why: Refusal, what: string): string => `${refusedPrefix}${why}:${what}`;

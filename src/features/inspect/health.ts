@@ -19,7 +19,7 @@ import type { DrainLag } from "../drain/contract.ts";
 import type { PutOffCount } from "../limits/contract.ts";
 import type { FullStore } from "../store.ts";
 import { mostHealthNames } from "./contract.ts";
-import { findUnclaimed, type Waiting } from "./unclaimed.ts";
+import { findUnclaimed, type Waiting, withKeys } from "./unclaimed.ts";
 
 /** Options of `inspectQueue`. */
 export interface InspectOptions {
@@ -66,7 +66,10 @@ export async function inspectQueue(queue: Queue, options?: InspectOptions): Prom
   const workers = await checkWorkers(store);
   const frozen = database.find(({ name }) => name === "move")?.warning ?? null;
   const lag = await store.drains.lag();
-  const unclaimed = frozen === null ? findUnclaimed(await lookAtTasks(store), workers, functions) : [];
+  const unclaimed =
+    frozen === null
+      ? await withKeys(findUnclaimed(await lookAtTasks(store), workers, functions), store.health)
+      : [];
   const drains = lag.filter(({ active, unsent }) => active || unsent > 0);
   const limits = await queue.listLimits();
   const inUse = await store.limits.namesInUse();
@@ -160,7 +163,7 @@ async function lookAt(
     ...(queuesIn(tasks.backlog) < mostHealthNames ? {} : { moreQueues: true as const }),
     workers,
     deadWorkers: workers.filter(({ liveness }) => liveness !== "alive"),
-    unservedFunctions: findUnclaimed(tasks, workers, undefined),
+    unservedFunctions: await withKeys(findUnclaimed(tasks, workers, undefined), store.health),
     pauses: pausesAmong(tasks.limits),
   };
   return { health, pending: tasks.backlog };

@@ -11,7 +11,7 @@ import { type Program, type Runner, rows, rowsOnce } from "../../stores/sql/prog
 import { clockOf, itemColumns, itemOf, type Statement } from "../../stores/sql/statements.ts";
 import type { Texts } from "../../stores/sql/texts.ts";
 import type { TaskStatus } from "../../task.ts";
-import { type HealthStore, mostHealthNames } from "./contract.ts";
+import { type FunctionInQueue, type HeadOfFunction, type HealthStore, mostHealthNames } from "./contract.ts";
 
 /** Priorities of a function that are looked at. */
 const mostPriorities = 20;
@@ -26,6 +26,9 @@ const mostNames = sql.raw(String(mostHealthNames));
 
 /** Probes in one statement. */
 const probesAtOnce = 50;
+
+/** Characters of arguments that say which key encrypted them. */
+const longestHeader = 120;
 
 interface Level {
   queueName: string;
@@ -193,6 +196,28 @@ export class HealthOperations {
     return sql.raw(`limit ${Math.trunc(most)}`);
   }
 
+  *heads(of: readonly FunctionInQueue[]): Program<HeadOfFunction[]> {
+    if (of.length === 0) return [];
+    const d = this.#dialect;
+    const now = d.time(sql.raw(String(Number((yield* rows(this.#clock))[0]?.[0]))));
+    const since = sql.raw("case when wait_until > created_at then wait_until else created_at end");
+    const probes = of.map(
+      (pair, n) => sql`select * from (
+        select ${sql.raw(String(n))} as n, id, generation_id, retry_count, ${d.minus(now, since)} as age,
+          substr(${d.text(sql`args`)}, 1, ${sql.raw(String(longestHeader))}) as begun
+        from ${d.tasks} where ${this.#isOf({ ...pair, priority: 0 })}
+        order by ${d.byPriority} ${this.#limit(1)}) as ${sql.raw(`head_${n}`)}`,
+    );
+    const found = yield* rowsOnce(sql.join(probes, sql` union all `));
+    return found
+      .map(([n, id, generationId, retryCount, age, args]) => ({
+        ...(of[Number(n)] as FunctionInQueue),
+        ...{ taskId: Number(id), generationId: Number(generationId), retryCount: Number(retryCount) },
+        ...{ age: ageOf(age) ?? 0, args: String(args) },
+      }))
+      .filter(({ taskId }) => Number.isSafeInteger(taskId));
+  }
+
   *drained(): Program<{ queueName: string; carried: boolean }[]> {
     const found = yield* rowsOnce(sql`
       select queue_name, (select count(*) from dbq_workers where dbq_workers.id = dbq_drains.worker_id) from dbq_drains`);
@@ -231,6 +256,7 @@ export function healthMethods({ run }: Runner, ops: HealthOperations): HealthSto
     backlog: (most, inAll) => run(() => ops.backlog(most, inAll)),
     sample: (status, most) => run(() => ops.sample(status, most)),
     depths: (inAll) => run(() => ops.depths(inAll)),
+    heads: (of) => run(() => ops.heads(of)),
     drained: () => run(() => ops.drained()),
   };
 }

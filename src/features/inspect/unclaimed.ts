@@ -1,9 +1,11 @@
 /** Finds tasks that wait for something other than their turn: no worker serves their queue, or none knows their function. */
 import { systemClock } from "../../base/runtime/clock.ts";
 import type { PendingTasks } from "../../base/tasks/pending.ts";
+import { sealedBy } from "../../base/values/sealed.ts";
 import type { UnclaimedTasks, WorkerHealth } from "../../queue/health.ts";
 import type { TaskCount } from "../../store.ts";
 import type { LimitRecord, LimitState } from "../limits/contract.ts";
+import type { HealthStore } from "./contract.ts";
 
 /** Milliseconds. A worker with a free slot takes a task within its poll interval, by default 1 s. */
 const longestUsualWait = 2_000;
@@ -57,6 +59,30 @@ export function findUnclaimed(
     .sort(byName);
 }
 
+/** Functions whose first tasks are looked at. */
+const mostHeads = 50;
+
+/**
+ * Says by which key those are encrypted that workers with free slots leave pending: a worker without the key claims such a task once a
+ * minute and hands it back, so that it seems to have waited for less than that.
+ */
+export async function withKeys(
+  found: readonly UnclaimedTasks[],
+  store: Pick<HealthStore, "heads">,
+): Promise<UnclaimedTasks[]> {
+  const left = found.filter(({ reason }) => reason.includes(leftText)).slice(0, mostHeads);
+  const heads = await store.heads(left.map(({ queueName, func }) => ({ queueName, func })));
+  return found.map((tasks) => {
+    const head = heads.find(({ queueName, func }) => queueName === tasks.queueName && func === tasks.func);
+    const key = head && sealedBy(head.args);
+    if (head === undefined || key === undefined || !left.includes(tasks)) return tasks;
+    const isHandedBack = head.generationId > 1 && head.retryCount === 0;
+    if (!isHandedBack) return { ...tasks, reason: `${tasks.reason}, or has the key ${key} of its tasks` };
+    const reason = `a live worker of its queue took task ${head.taskId}, and left it alone: probably no worker has the key ${key}, with which it is encrypted`;
+    return { ...tasks, reason, pendingFor: Math.max(tasks.pendingFor ?? 0, head.age) };
+  });
+}
+
 /** The tasks that may wait although a worker with a free slot runs their function. */
 class Held {
   readonly #effective: readonly LimitRecord[];
@@ -92,6 +118,7 @@ class Held {
 
 const unknownReason = "none of the given modules registers it";
 const unservedReason = "no live worker serves its queue";
+const leftText = "had a free slot and did not take it";
 const noDrainReason = "no drain carries its queue, as one did before: start dbq drain";
 
 const servingOf = (queueName: string, alive: readonly WorkerHealth[]) =>
@@ -117,7 +144,7 @@ function reasonFor(
   const agents = serving.some(({ id }) => id.includes("/"))
     ? ", or no agent's --funcs names it (see dbq agents)"
     : "";
-  return `${who} of its queue had a free slot and did not take it: probably none registers the function${agents}`;
+  return `${who} of its queue ${leftText}: probably none registers the function${agents}`;
 }
 
 /** A lower bound: all running tasks of the queues count as theirs, those of other workers too. */

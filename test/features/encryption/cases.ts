@@ -1,10 +1,18 @@
 /** What encryption promises on each database. */
 import { expect, test } from "vitest";
+import { inspectQueue } from "../../../src/features/inspect/health.ts";
 import { child, step, waitForEvent } from "../../../src/features/workflows/steps.ts";
-import { currentTask, type EncryptionOptions, type Queue, type Task, task } from "../../../src/index.ts";
+import {
+  currentTask,
+  type EncryptionOptions,
+  type Queue,
+  remoteTask,
+  type Task,
+  task,
+} from "../../../src/index.ts";
 import { internalsOf } from "../../../src/queue/internals.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
-import { columnsWith, type MakeRaw, newKey, type Raw } from "./support.ts";
+import { ageTasks, columnsWith, type MakeRaw, newKey, type Raw } from "./support.ts";
 
 const soon = { timeout: "20s" } as const;
 
@@ -24,6 +32,7 @@ const fails = task(
   { maxRetries: 1, backoff: () => 1 },
 );
 const joined = task(uniqueName("joined"), async (...texts: unknown[]) => texts.join("+"));
+const nobody = remoteTask<(text: string) => Promise<void>>("nobody");
 const gathered = task(uniqueName("gathered"), async () => {
   const results: unknown[] = [];
   for await (const one of currentTask().group.results()) results.push(one);
@@ -382,6 +391,36 @@ export function encryptionCases(make: MakeRaw): void {
     await expect(lacking.awaitTaskResult(id, soon)).rejects.toThrow(
       expect.objectContaining({ code: "DBQ_KEY_MISSING" }),
     );
+  });
+
+  test("tasks of which the workers lack the key are unserved, and their cause names the key", async () => {
+    const raw = await make();
+    const keyed = await openWith(raw, { keys: [newKey("2026-11")] });
+    const id = await keyed.enqueueTask(echo, marker);
+    const lacking = await openWith(raw);
+    const worker = await startedWorker(lacking);
+    await new Promise<unknown>((resolve) => worker.on("error", resolve));
+    const handedBack = expect.objectContaining({ status: "pending", generationId: 3 });
+    await expect.poll(() => keyed.getTask(id), { timeout: 20_000 }).toEqual(handedBack);
+    // Each minute the worker claims the task and hands it back: what was changed a moment ago has waited for long.
+    await ageTasks(raw, "created_at", 300_000);
+    await ageTasks(raw, "updated_at", 3_000);
+    for (const queue of [keyed, lacking]) {
+      const causes = (await queue.listCauses()).filter(({ kind }) => kind === "unserved");
+      expect(causes).toMatchObject([{ func: echo.taskName, tasks: 1, fix: { command: null } }]);
+      expect(causes[0]?.why).toContain(
+        `for 5 min: a live worker of its queue took task ${id}, and left it alone: probably no worker has the key 2026-11, with which it is encrypted`,
+      );
+      const { unclaimed } = await inspectQueue(queue);
+      expect(unclaimed).toMatchObject([{ reason: expect.stringContaining("has the key 2026-11") }]);
+    }
+    const never = await keyed.enqueueTask(nobody, marker);
+    await ageTasks(raw, "updated_at", 300_000);
+    const [cause] = (await keyed.listCauses()).filter(({ func }) => func === nobody.taskName);
+    expect(cause?.why).toContain("probably none registers the function, or has the key 2026-11 of its tasks");
+    await keyed.cancelTask(never);
+    await keyed.cancelTask(id);
+    expect((await lacking.listCauses()).filter(({ kind }) => kind === "unserved")).toEqual([]);
   });
 
   test("a key of a known id that is another key is refused", async () => {

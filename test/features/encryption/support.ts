@@ -77,6 +77,18 @@ async function dump(raw: Raw): Promise<{ column: string; text: string }[]> {
   return found;
 }
 
+/** Moves a time of all tasks so many milliseconds into the past. */
+export async function ageTasks({ target, query }: Raw, column: string, ms: number): Promise<void> {
+  const before = {
+    postgres: `${column} - interval '${ms} milliseconds'`,
+    mysql: `${column} - interval ${ms * 1_000} microsecond`,
+  };
+  const [scheme = ""] = target.split(":");
+  await query(
+    `update dbq_tasks set ${column} = ${before[scheme as keyof typeof before] ?? `${column} - ${ms}`}`,
+  );
+}
+
 /** The columns in which the text stands anywhere. */
 export async function columnsWith(raw: Raw, text: string): Promise<string[]> {
   return [...new Set((await dump(raw)).filter((one) => one.text.includes(text)).map(({ column }) => column))];
