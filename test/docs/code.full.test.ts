@@ -165,6 +165,22 @@ describe(`the TypeScript of ${onAlerts}`, () => {
     expect(check("check", "config", "prometheus.yml")).toMatchObject({ status: 0 });
     expect(check("check", "rules", "own-rules.yml")).toMatchObject({ status: 0 });
   });
+
+  test("the configuration of Alertmanager is what its own program reads: critical causes go to the pager, others to the chat", ({
+    skip,
+  }) => {
+    if (spawnSync("amtool", ["--version"]).status !== 0)
+      return skip("the program `amtool`, of Prometheus' Alertmanager, is not installed");
+    const own = page.code.find(({ text }) => text.startsWith("# alertmanager.yml\n"));
+    const file = join(temporaryFolder(), "alertmanager.yml");
+    writeFileSync(file, String(own?.text));
+    const amtool = (...args: string[]) => spawnSync("amtool", args, { encoding: "utf8" });
+    expect(amtool("check-config", file)).toMatchObject({ status: 0 });
+    const receiverOf = (...labels: string[]) =>
+      amtool("config", "routes", "test", `--config.file=${file}`, ...labels).stdout.trim();
+    expect(receiverOf("alertname=DbqUnserved", "severity=critical")).toBe("pager");
+    expect(receiverOf("alertname=DbqPiling", "severity=warning")).toBe("chat");
+  });
 });
 
 describe.skipIf(isMissing(await redisServer()))("with a Redis", () => {
