@@ -204,6 +204,24 @@ export const failuresGroup: Group = {
       },
     },
     {
+      name: "failures are counted by parts of a time, whether their minutes were folded or not",
+      run: async ({ store }) => {
+        const [now, before] = [hoursAgo(0), hoursAgo(6)];
+        await store.failures.add([failed(before + minute, 2), failed(before + 2 * minute, 3)]);
+        await store.failures.add([failed(hoursAgo(9), 7), failed(now, 1, kindOf(2))]);
+        while (await store.failures.fold());
+        await store.failures.add([failed(now, 4), failed(now + minute, 1)]);
+        const found = await store.failures.times([noLuck.id, "nothing"], hoursAgo(7), hour);
+        assert.deepEqual(
+          found.sort((a, b) => a.at - b.at),
+          [
+            { id: noLuck.id, at: before, count: 5 },
+            { id: noLuck.id, at: now, count: 5 },
+          ],
+        );
+      },
+    },
+    {
       name: "of more kinds in a minute than there may be, the later ones count as the others of their functions",
       run: async ({ store }) => {
         const now = hoursAgo(0);

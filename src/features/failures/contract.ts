@@ -21,6 +21,11 @@ export interface FailureCount {
   count: number;
 }
 
+/** Failures of one kind in a part of that time, which began at `at`: milliseconds since 1970. */
+export interface FailuresInTime extends FailureCount {
+  at: number;
+}
+
 /** The tasks that are failed with one kind now. */
 export interface OpenFailures extends FailureCount {
   /** The newest of them. */
@@ -56,6 +61,12 @@ export interface FailureStore {
 
   /** Those of these kinds that have failed tasks, in no order. */
   openOf(ids: readonly string[]): Promise<OpenFailures[]>;
+
+  /**
+   * How many attempts ended with each of these kinds in each time of `step` milliseconds, from `from` on, in no order. Times without
+   * an attempt are left out. After two hours, an attempt counts where its hour began.
+   */
+  times(ids: readonly string[], from: number, step: number): Promise<FailuresInTime[]>;
 
   /** Those of these kinds that have rows, in no order. */
   known(ids: readonly string[]): Promise<KnownFailure[]>;

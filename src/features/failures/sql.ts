@@ -12,6 +12,7 @@ import {
   type CountedFailures,
   type FailureCount,
   type FailureStore,
+  type FailuresInTime,
   type KnownFailure,
   mostKinds,
   type OpenFailures,
@@ -93,6 +94,13 @@ function readStatements(d: Dialect) {
     openOf: (p) => sql`
       select failure, count(*), max(id) from ${d.objects(p.asked, asked)} ${d.joinEach} dbq_tasks
       where failure is not null and failure = ${kind} group by failure`,
+
+    times: (p) => sql`
+      select id, part, sum(count) from (
+        select id, ${d.millis(sql.raw("minute"))} - ${d.millis(sql.raw("minute"))} % ${d.integer(p.step)} as part, count
+        from ${d.objects(p.asked, asked)} ${d.joinEach} dbq_failures
+        where id = ${kind} and span in (1, 60) and minute >= ${d.time(d.integer(p.from))}) as parts
+      group by id, part`,
 
     /** All rows of each of these kinds, and its newest one for what the kind is. */
     known: (p) => sql`
@@ -205,6 +213,11 @@ export class FailureOperations {
     return (yield* rows(this.#s.openOf, { asked: asList(ids) })).map(toOpen);
   }
 
+  *times(ids: readonly string[], from: number, step: number): Program<FailuresInTime[]> {
+    const found = yield* rows(this.#s.times, { asked: asList(ids), from, step });
+    return found.map(([id, at, attempts]) => ({ id: String(id), at: Number(at), count: Number(attempts) }));
+  }
+
   *known(ids: readonly string[]): Program<KnownFailure[]> {
     const found = yield* rows(this.#s.known, { asked: asList(ids) });
     return found.map(([id, func, errorName, message, firstAt, lastAt, sample]) => ({
@@ -268,6 +281,7 @@ export function failureMethods({ run }: Runner, ops: FailureOperations): Failure
     counted: (from, func, most) => run(() => ops.counted(from, func, most)),
     open: (func, most) => run(() => ops.open(func, most)),
     openOf: (ids) => run(() => ops.openOf(ids)),
+    times: (ids, from, step) => run(() => ops.times(ids, from, step)),
     known: (ids) => run(() => ops.known(ids)),
   };
 }
