@@ -109,6 +109,10 @@ export interface Walk extends BulkOptions {
   after?: number | undefined;
   /** Whether it ends after its first transaction. @default false */
   isOneStep?: boolean;
+  /** Only tasks whose arguments or error hold this text. */
+  text?: string | undefined;
+  /** Milliseconds after which a search for tasks ends: `next` says where it goes on. @default Infinity */
+  budget?: number | undefined;
 }
 
 /**
@@ -119,13 +123,21 @@ export async function actOnAll(
   store: { look: LookStore },
   filter: TaskFilter,
   act: BulkAction,
-  { signal: aborted, onProgress, limit = Number.POSITIVE_INFINITY, after, isOneStep = false }: Walk,
+  {
+    signal: aborted,
+    onProgress,
+    limit = Number.POSITIVE_INFINITY,
+    after,
+    isOneStep = false,
+    text,
+    budget,
+  }: Walk,
 ): Promise<BulkResult & { next: number | null }> {
   const done: BulkResult = { changed: 0, skipped: 0 };
   for (let position = after; ; ) {
     aborted?.throwIfAborted();
     const left = Math.min(batch, limit - done.changed - done.skipped);
-    const { tasks, next } = await findTasks(store, filter, { limit: left, after: position });
+    const { tasks, next } = await findTasks(store, filter, { limit: left, after: position, text, budget });
     // An id that is not exact would be that of another task.
     const ids = tasks.filter(({ exactId }) => exactId === null).map(({ id }) => id);
     const changed = ids.length === 0 ? 0 : (await act(ids)).length;

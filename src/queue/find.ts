@@ -13,6 +13,8 @@ const most = 10_000;
 /** Tasks between two looks at the time: a query over so many takes a few milliseconds. Their texts take ten times as long. */
 const rangeRows = 10_000;
 const textRows = 1_000;
+/** Tasks that are read at once, with their texts, where an index holds few. */
+const fewRows = 500;
 /**
  * Where each task has a megabyte of arguments, a query over these would take a second. So it is several ranges: the first is small,
  * and the next ones grow as long as each takes less than `quick` milliseconds.
@@ -57,7 +59,9 @@ export async function findTasks(
     const tasks = await look.list(kind, limit, after, characters);
     return { tasks, looked: null, next: tasks.length < limit ? null : (tasks.at(-1)?.id ?? null) };
   }
-  if (text === undefined && (await look.areFew(filter, most))) {
+  if (await look.areFew(filter, most)) {
+    if (text !== undefined)
+      return await fewWithText(look, filter, { limit, after, text, budget, characters });
     const tasks = await look.listFew(filter, limit, after, most, characters);
     return { tasks, looked: null, next: tasks.length < limit ? null : (tasks.at(-1)?.id ?? null) };
   }
@@ -77,6 +81,58 @@ export async function findTasks(
   return { tasks, looked, next: null };
 }
 
+interface FewOptions {
+  limit: number;
+  after: number | undefined;
+  text: string;
+  budget: number;
+  characters: number;
+}
+
+/** The tasks among few that have a text: only those are read that the rest of the filter leaves, however many lie between them. */
+async function fewWithText(
+  look: LookStore,
+  filter: TaskFilter,
+  { limit, after, text, budget, characters }: FewOptions,
+): Promise<Found> {
+  const end = performance.now() + budget;
+  const has = textIn(text);
+  const ids: number[] = [];
+  let looked = 0;
+  for (let position = after; ; ) {
+    const read = await look.listFew(filter, fewRows, position, most, textCharacters);
+    for (const { id, args, kwargs, error } of read) {
+      looked += 1;
+      if (has([args, kwargs, error ?? ""].join("\n"))) ids.push(id);
+      if (ids.length >= limit) break;
+    }
+    const isFull = ids.length >= limit;
+    const last = isFull ? ids.at(-1) : read.at(-1)?.id;
+    if (isFull || read.length < fewRows || performance.now() >= end) {
+      const next = isFull || read.length === fewRows ? (last ?? null) : null;
+      return { tasks: await inOrder(look, ids, characters), looked, next };
+    }
+    position = last;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** Tells whether a text holds this one, in any case of letters. */
+function textIn(text: string): (other: string) => boolean {
+  const wanted = text.toLowerCase();
+  return (other) => other.toLowerCase().includes(wanted);
+}
+
+/** These tasks, the newest first. */
+async function inOrder(
+  look: LookStore,
+  ids: readonly number[],
+  characters: number,
+): Promise<TaskBeginning[]> {
+  const tasks = ids.length === 0 ? [] : await look.get(ids, characters);
+  return tasks.sort((a, b) => b.id - a.id);
+}
+
 /**
  * The filter of all failed tasks of a kind, if it is one: an index has them in the order of their ids, so a page of them is read by
  * itself, however many there are.
@@ -90,8 +146,16 @@ function ofKind({ failure, status, ...others }: TaskFilter): TaskFilter | undefi
 export async function countTo(
   { look }: { look: LookStore },
   filter: TaskFilter,
-  { cap, budget = Number.POSITIVE_INFINITY }: { cap: number; budget?: number },
+  {
+    cap,
+    budget = Number.POSITIVE_INFINITY,
+    text,
+  }: { cap: number; budget?: number; text?: string | undefined },
 ): Promise<{ count: number; complete: boolean }> {
+  if (text !== undefined) {
+    const { tasks, next } = await findTasks({ look }, filter, { limit: cap, text, budget, characters: 1 });
+    return { count: tasks.length, complete: next === null };
+  }
   const kind = ofKind(filter);
   if (kind) return capped(await look.countFew(kind, cap), cap);
   if (await look.areFew(filter, most)) return capped(await look.countFew(filter, most), cap);
@@ -149,9 +213,17 @@ async function withText(
   text: string,
   characters: number,
 ): Promise<TaskBeginning[]> {
-  const wanted = text.toLowerCase();
+  const ids = await idsWithText(look, filter, range, text);
+  return await inOrder(look, ids.slice(0, limit), characters);
+}
+
+async function idsWithText(
+  look: LookStore,
+  filter: TaskFilter,
+  range: Range,
+  text: string,
+): Promise<number[]> {
+  const has = textIn(text);
   const texts = await look.texts(filter, textCharacters, range);
-  const ids = texts.filter((row) => row.text.toLowerCase().includes(wanted)).map(({ id }) => id);
-  const tasks = ids.length === 0 ? [] : await look.get(ids.slice(0, limit), characters);
-  return tasks.sort((a, b) => b.id - a.id);
+  return texts.filter((row) => has(row.text)).map(({ id }) => id);
 }

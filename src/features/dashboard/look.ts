@@ -1,6 +1,7 @@
 /** A look at a queue for people: reads over connections of its own, in bounded time, and the actions that people took. */
 import { readCountFilter } from "../../base/options/options.ts";
 import { isMissingPackage } from "../../base/runtime/packages.ts";
+import type { PendingTasks } from "../../base/tasks/pending.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import { type ListedTask, toListedTask, toTask } from "../../base/values/records.ts";
 import { storable } from "../../base/values/storable.ts";
@@ -18,6 +19,7 @@ import { listBeginnings, listedCharacters } from "../../queue/listed.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { RunWait } from "../../queue/workflows.ts";
 import type { Task, TaskRecord } from "../../task.ts";
+import type { FailuresInTime } from "../failures/contract.ts";
 import type { LimitsOfTask, TaskPlace } from "../limits/contract.ts";
 import type { AuditEntry, Note } from "../look/contract.ts";
 import type { FunctionCount } from "../stats/contract.ts";
@@ -43,8 +45,8 @@ const toRunWait = ({ kind, target, deadline }: StoredWait): RunWait => ({
 /** A text as such a column can hold it. */
 const fitting = (text: string): string => [...storable(text)].slice(0, longestNoted).join("");
 
-const actionOn = (queue: Queue, kind: BulkKind): BulkAction =>
-  bulkAction(internalsOf(queue), kind, "cancelled in the dashboard");
+const actionOn = (queue: Queue, kind: BulkKind, reason = "cancelled in the dashboard"): BulkAction =>
+  bulkAction(internalsOf(queue), kind, reason);
 
 /** The columns whose JSON a look shows as it is stored. */
 type JsonColumn = "args" | "kwargs" | "result" | "meta";
@@ -107,6 +109,11 @@ export class Look {
   readonly outcomes = async (since: Date): Promise<FunctionCount[]> =>
     await this.#reads.stats.counts(since.getTime());
 
+  /** How many attempts ended with each of these kinds of failures, by parts of a time. @throws DatabaseError */
+  async failureTimes(ids: readonly string[], from: number, step: number): Promise<FailuresInTime[]> {
+    return await this.#reads.failures.times(ids, from, step);
+  }
+
   /** The newest tasks that wait, newest first. @throws DatabaseError */
   async waiting(): Promise<ListedTask[]> {
     const ids = await this.#reads.workflows.lastWaiting(mostWaits);
@@ -147,6 +154,11 @@ export class Look {
     return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
+  /** The pending tasks of each function and queue, counted up to 1: for their names and ages. @throws DatabaseError */
+  async backlog(): Promise<PendingTasks[]> {
+    return await this.#reads.health.backlog(1, 1);
+  }
+
   /** The functions and queues that have pending tasks, by their names. @throws DatabaseError */
   async pendingFunctions(): Promise<{ queueName: string; func: string }[]> {
     return await this.#reads.health.backlog(1, 1);
@@ -158,8 +170,11 @@ export class Look {
   }
 
   /** How many tasks match, up to `cap`; `complete`: there are no more. @throws as `find` */
-  async count(filter: unknown, cap: number, budget: number): Promise<{ count: number; complete: boolean }> {
-    return await countTo(this.#reads, readCountFilter(filter), { cap, budget });
+  async count(
+    filter: unknown,
+    options: { cap: number; budget: number; text?: string | undefined },
+  ): Promise<{ count: number; complete: boolean }> {
+    return await countTo(this.#reads, readCountFilter(filter), options);
   }
 
   /** Those of these ids of which there is a task. @throws DatabaseError */
@@ -181,8 +196,13 @@ export class Look {
   }
 
   /** Acts on these tasks in one transaction. @throws DatabaseError */
-  async act(queue: Queue, kind: BulkKind, ids: readonly number[]): Promise<BulkResult> {
-    const changed = await actionOn(queue, kind)(ids);
+  async act(
+    queue: Queue,
+    kind: BulkKind,
+    ids: readonly number[],
+    reason?: string | undefined,
+  ): Promise<BulkResult> {
+    const changed = await actionOn(queue, kind, reason)(ids);
     return { changed: changed.length, skipped: ids.length - changed.length };
   }
 
@@ -191,9 +211,10 @@ export class Look {
     queue: Queue,
     kind: BulkKind,
     filter: unknown,
-    walk: Walk,
+    { reason, ...walk }: Walk & { reason?: string | undefined },
   ): Promise<BulkResult & { next: number | null }> {
-    return await actOnAll(internalsOf(queue).store, readCountFilter(filter), actionOn(queue, kind), walk);
+    const { store } = internalsOf(queue);
+    return await actOnAll(store, readCountFilter(filter), actionOn(queue, kind, reason), walk);
   }
 
   /** The last actions about this target, or about any; newest first. @throws DatabaseError */
