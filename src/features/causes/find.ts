@@ -265,7 +265,7 @@ function limited(
   const lastIn = rate === null ? 0 : (tasks / rate.limit) * rate.per;
   const isLong = Math.max(oldestAge, lastIn) >= thresholds.limitedAfter;
   if (tasks === 0 || !isLong || (!isUsedUp && lastIn < thresholds.limitedAfter)) return [];
-  const { subject, said, options } = about(target);
+  const { subject, said, options, fields } = about(target);
   const isPaced = rate !== null && (nextFreeAt !== null || lastIn >= thresholds.limitedAfter);
   // The command replaces the whole limit: what is not used up stays as it is.
   const values = [
@@ -274,6 +274,12 @@ function limited(
     ...(rate === null || rate.burst === 1 ? [] : [`--burst ${rate.burst}`]),
   ];
   const name = typeof target === "string" ? [argument(target)] : [];
+  // The action has twice of what is used up, which a person may change before.
+  const raised = {
+    ...(concurrency === null ? {} : { concurrency: String(isFull ? 2 * concurrency : concurrency) }),
+    ...(rate === null ? {} : { rate: `${isPaced ? 2 * rate.limit : rate.limit}/${typedDuration(rate.per)}` }),
+    ...(rate === null || rate.burst === 1 ? {} : { burst: String(rate.burst) }),
+  };
   const pace = rate === null ? "" : `; at its rate the last one starts in ${roughSpan(lastIn)}`;
   return [
     {
@@ -290,7 +296,8 @@ function limited(
           values.length === 0
             ? null
             : ["dbq limit", ...(options === null ? [] : [options]), ...values, ...name].join(" "),
-        action: null,
+        action:
+          values.length === 0 ? null : { on: "limits", action: "limit", fields: { ...fields, ...raised } },
       },
     },
   ];
@@ -302,6 +309,8 @@ interface About {
   /** The options by which a command names it; `null`: the command has it as its argument. */
   options: string | null;
   action: Omit<CauseAction, "action"> | null;
+  /** The fields by which the dashboard's action on limits names it. */
+  fields: Record<string, string>;
 }
 
 /** A queue and a function may have the same name. */
@@ -309,7 +318,10 @@ const subjectKey = (subject: About["subject"]): string[] => Object.entries(subje
 
 function about(target: LimitInfo["target"]): About {
   if (typeof target === "string")
-    return { subject: { limit: target }, said: `the limit ${target}`, options: null, action: null };
+    return {
+      ...{ subject: { limit: target }, said: `the limit ${target}`, options: null, action: null },
+      fields: { about: "name", name: target },
+    };
   if ("queueName" in target) {
     const { queueName } = target;
     const action = { on: "queues", fields: { name: queueName } } as const;
@@ -318,6 +330,7 @@ function about(target: LimitInfo["target"]): About {
       said: `the queue ${queueName}`,
       options: `--queue ${quoted(queueName)}`,
       action,
+      fields: { about: "queue", name: queueName },
     };
   }
   const { func, group } = target;
@@ -327,5 +340,6 @@ function about(target: LimitInfo["target"]): About {
     said: group === undefined ? `the function ${func}` : `the group ${group} of ${func}`,
     options: `--func ${quoted(func)}${group === undefined ? "" : ` --group ${quoted(group)}`}`,
     action: { on: "functions", fields: { name: func, ...ofGroup } },
+    fields: { about: "func", name: func, ...ofGroup },
   };
 }

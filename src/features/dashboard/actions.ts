@@ -29,6 +29,7 @@ import {
 import { inexactIn, isSameJson } from "./json-text.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
+import { doneTo } from "./pages/confirm.tsx";
 import { actsOn } from "./pages/tasks.tsx";
 import { grouped, tasksText } from "./pages/ui.tsx";
 import { filterOf, mustKnow, type Query, taskIdOf } from "./query.ts";
@@ -36,8 +37,14 @@ import { filterOf, mustKnow, type Query, taskIdOf } from "./query.ts";
 /** The most tasks that one action on many changes. */
 export const cap = 1_000;
 
-/** Milliseconds that the count before an action on many may take. */
+/** Milliseconds that the count before an action on many may take, and up to how many it counts. */
 const countBudget = 1_000;
+const mostCounted = 1_000_000;
+
+/** Milliseconds in which the tasks of one step are looked for, where they have to hold a text. */
+const stepBudget = 250;
+/** Milliseconds of an action that is not done in steps. */
+const wholeBudget = 5_000;
 
 /** The result of an action. */
 export interface Done {
@@ -101,7 +108,7 @@ const taskActions: Readonly<Record<string, TaskAction>> = {
     needs: "cancel",
     accepts: ["reason"],
     act: async (queue, { id, status: before }, fields) => {
-      const reason = textField(fields.reason, "reason") ?? "cancelled in the dashboard";
+      const reason = reasonOf(fields) ?? "cancelled in the dashboard";
       const { status, undoing } = await queue.cancelTask(id, { reason });
       if (undoing) return `Task ${id} undoes its steps, and ends then.`;
       if (status !== "cancelled") return `Task ${id} had ended before: it is ${status}.`;
@@ -215,6 +222,10 @@ function changesOf({ args, priority, queueName, waitUntil, generationId }: Field
   });
 }
 
+/** A field that was left empty is as one that is not there. @throws BadQuery */
+const reasonOf = ({ reason }: Fields): string | undefined =>
+  reason === null ? undefined : textField(reason, "reason") || undefined;
+
 // ---- many tasks ------------------------------------------------------------------------------
 
 type BulkAction = keyof typeof actsOn;
@@ -225,6 +236,10 @@ export interface Bulk {
   /** The tasks that were selected; undefined: all that match the filter. */
   ids: number[] | undefined;
   filter: ReturnType<typeof filterOf> & { status: readonly TaskStatus[] };
+  /** A text that the arguments or errors of the tasks hold. */
+  text: string | undefined;
+  /** The message of the error of cancelled tasks. */
+  reason: string | undefined;
   isConfirmed: boolean;
   isPreview: boolean;
   /** Whether it is done step by step: this one, of one transaction below `after`. */
@@ -233,7 +248,18 @@ export interface Bulk {
 }
 
 /** Beside those of the filter. The form of the page of tasks has `id`, `scope` and `confirmed`. */
-const bulkFields = ["action", "ids", "filter", "preview", "step", "after", "id", "scope", "confirmed"];
+const bulkFields = [
+  "action",
+  "ids",
+  "filter",
+  "preview",
+  "step",
+  "after",
+  "id",
+  "scope",
+  "confirmed",
+  "reason",
+];
 
 /** Whether the person may take any action on many tasks: the body says which one is meant. @throws Forbidden */
 export function mustActOnMany(access: Access): void {
@@ -252,10 +278,6 @@ export function bulkOf(fields: Fields, access: Access): Bulk {
   mustKnow("field", others, bulkFields);
   const ids = idsOf(fields, given);
   const query = given ?? {};
-  if (query.q !== undefined && fields.scope !== "ids")
-    throw new BadQuery(
-      "a search in texts cannot be acted on as a whole: select tasks, or leave the text out",
-    );
   const filter = filterOf(query) as { status?: readonly TaskStatus[] };
   const preview = flagField(fields.preview, "preview");
   const statuses = actsOn[action].filter((status) => !filter.status || filter.status.includes(status));
@@ -263,6 +285,8 @@ export function bulkOf(fields: Fields, access: Access): Bulk {
     action,
     ids,
     filter: { ...filter, status: statuses },
+    text: ids ? undefined : query.q,
+    reason: reasonOf(fields),
     isConfirmed: flagField(fields.confirmed, "confirmed") === true || preview === false,
     isPreview: preview === true,
     step: flagField(fields.step, "step") === true,
@@ -292,22 +316,24 @@ function idsOf({ scope, ids, id }: Fields, filter: Query | undefined): number[] 
 /** How many tasks an action would change. @throws DatabaseError */
 export async function countBulk(
   look: Look,
-  { filter, ids }: Bulk,
+  { filter, ids, text }: Bulk,
 ): Promise<{ count: number; complete: boolean }> {
   if (ids) return { count: (await look.existing(ids)).length, complete: true };
   if (filter.status.length === 0) return { count: 0, complete: true };
-  return await look.count(filter, 10_000, countBudget);
+  return await look.count(filter, { cap: mostCounted, budget: countBudget, text });
 }
 
 /** Acts on the selected tasks, or on those that match, newest first, `cap` at most. @throws DatabaseError */
 export async function actOnMany(look: Look, access: Access, bulk: Bulk): Promise<Done> {
-  const { action, filter, ids } = bulk;
-  const target = ids ? `${ids.length} selected ${ids.length === 1 ? "task" : "tasks"}` : describe(filter);
+  const { action, filter, ids, text } = bulk;
+  const target = ids
+    ? `${ids.length} selected ${ids.length === 1 ? "task" : "tasks"}`
+    : describe({ ...filter, ...present({ q: text }) });
   const queue = look.noting({
     ...{ actor: access.actor, action, target },
     countOf: (answer) => (Array.isArray(answer) ? answer.length : Number(isChanged(answer as Operated))),
   });
-  const done = ids ? await actOnSelected(look, queue, action, ids) : await actOnMatching(look, queue, bulk);
+  const done = ids ? await actOnSelected(look, queue, bulk, ids) : await actOnMatching(look, queue, bulk);
   return { ok: true, message: said(action, done), ...done };
 }
 
@@ -322,27 +348,28 @@ interface DoneToMany {
 async function actOnSelected(
   look: Look,
   queue: Queue,
-  action: BulkAction,
+  { action, reason }: Bulk,
   ids: readonly number[],
 ): Promise<DoneToMany> {
   const existing = new Set(await look.existing(ids));
   const missing = ids.filter((id) => !existing.has(id));
-  return { ...(await look.act(queue, action, [...existing])), missing, next: null };
+  return { ...(await look.act(queue, action, [...existing], reason)), missing, next: null };
 }
 
 async function actOnMatching(
   look: Look,
   queue: Queue,
-  { action, filter, step, after }: Bulk,
+  { action, filter, step, after, text, reason }: Bulk,
 ): Promise<DoneToMany> {
   // No status is left that the action is for; a filter without statuses would be one of all tasks.
   if (filter.status.length === 0) return { changed: 0, skipped: 0, missing: [], next: null };
-  const walk = { limit: cap, after, isOneStep: step };
+  const budget = text === undefined ? undefined : step ? stepBudget : wholeBudget;
+  const walk = { limit: cap, after, isOneStep: step, text, budget, reason };
   return { ...(await look.actOnAll(queue, action, filter, walk)), missing: [] };
 }
 
 function said(action: BulkAction, { changed, skipped, missing }: DoneToMany): string {
-  const done = { retry: "retried", cancel: "cancelled", delete: "deleted" }[action];
+  const done = doneTo[action];
   const stayed =
     skipped === 1
       ? { as: "it was", why: ": it runs, waits already, or another task holds its key" }

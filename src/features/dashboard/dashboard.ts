@@ -23,6 +23,7 @@ import {
 import { pathHere, wholePath } from "./address.ts";
 import { fieldsOf, TooLarge } from "./body.ts";
 import { script, style } from "./client/embedded.ts";
+import type { Fields } from "./fields.ts";
 import { Live } from "./live.ts";
 import { Look, Unavailable } from "./look.ts";
 import { type DashboardOptions, type ReadOptions, readDashboardOptions } from "./options.ts";
@@ -332,13 +333,19 @@ class Desk {
         bulkPage(this.#frame(c, "Many tasks", "/tasks"), context, { ...bulk, ...counted, cap, fields }),
       );
     }
-    return await this.#answer(c, await actOnMany(look, access, bulk));
+    const done = await actOnMany(look, access, bulk);
+    const { next = null } = done;
+    const more = next === null ? undefined : { ...fields, after: next };
+    return await this.#answer(c, done, more);
   }
 
-  #answer(c: Context<Env>, done: Done): Response | Promise<Response> {
+  /** @param more the fields with which an action on many tasks goes on */
+  #answer(c: Context<Env>, done: Done, more?: Fields): Response | Promise<Response> {
     if (wantsJson(c)) return c.json(done);
     const back = backOf(c, this.#options);
-    return c.html(answerPage(this.#frame(c, done.ok ? "Done" : "Not done", "/tasks"), done, back));
+    const frame = this.#frame(c, done.ok ? "Done" : "Not done", "/tasks");
+    const to = `${this.#options.basePath}/tasks/bulk`;
+    return c.html(answerPage(frame, done, back, more && { to, fields: more }));
   }
 
   // ---- problems ------------------------------------------------------------------------------

@@ -12,9 +12,15 @@ export interface Reads {
   health(): Promise<Health>;
   causes(): Promise<Cause[]>;
   /** Kinds of failures. `since`: how far back their attempts are counted. */
-  failures(asked: { since: string; limit: number }): Promise<Failure[]>;
-  stats(time: { from: Date; to: Date; by: "minute" | "hour" }): Promise<StatsPoint[]>;
-  functionStats(time: { from: Date; to: Date }): Promise<FunctionStats[]>;
+  failures(asked: { since: string; limit: number; func?: string }): Promise<Failure[]>;
+  stats(asked: {
+    from: Date;
+    to: Date;
+    by: "minute" | "hour";
+    func?: string;
+    queueName?: string;
+  }): Promise<StatsPoint[]>;
+  functionStats(time: { from: Date; to: Date; func?: string; queueName?: string }): Promise<FunctionStats[]>;
   /** How many attempts of each function ended since this time, by outcome. */
   outcomes(since: Date): Promise<FunctionCount[]>;
 }

@@ -9,6 +9,7 @@ import { type Done, explained, Missing, must, type ReadFields } from "./actions.
 import { type Fields, flagField, textField, wholeField } from "./fields.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
+import { tasksText } from "./pages/ui.tsx";
 import { mustKnow } from "./query.ts";
 
 /** An action on queues, functions, schedules or limits. */
@@ -53,17 +54,30 @@ const pausing = (about: "queue" | "func", action: "pause" | "resume"): Steering 
     const [target, shown] = targetOf(about, nameOf(fields), groupOf(fields));
     const queue = on(shown);
     const said = capital(shown);
+    const waiting = action === "resume" ? await waitingFor(queue, target) : 0;
     const changed = await queue[action](target);
     const doubt = action === "pause" ? await unknownName(queue, target) : undefined;
     const message = {
       pause: changed
         ? `${said} is paused: none of its tasks starts, and those that run go on.`
         : `${said} was paused before.`,
-      resume: changed ? `${said} goes on.` : `${said} was not paused.`,
+      resume: changed ? `${said} goes on${ahead(waiting)}.` : `${said} was not paused.`,
     }[action];
     return doubted(message, doubt);
   },
 });
+
+/** How many pending tasks a pause is about. */
+async function waitingFor(queue: Queue, target: Parameters<Queue["pause"]>[0]): Promise<number> {
+  const found = (await queue.listLimits()).find((each) => isDeepStrictEqual(each.target, target));
+  return found?.waiting ?? 0;
+}
+
+/** What follows for those that come later. */
+const ahead = (waiting: number): string =>
+  waiting === 0
+    ? ""
+    : `: ${tasksText(waiting)} that waited ${waiting === 1 ? "starts" : "start"} before newer ones`;
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 

@@ -115,12 +115,13 @@ describe("one task", () => {
 });
 
 describe("many tasks", () => {
-  test("a filter is counted first, then acted on, with a cap of 1,000 at a go", async () => {
+  test("a filter is counted first, then acted on: 1,000 at a go, with a form that goes on", async () => {
     const { queue, post, api } = await openDesk();
     await queue.enqueueTasks(Array.from({ length: 1_005 }, (_, i) => [send, i] as const));
     const fields = { action: "cancel", scope: "filter", "filter.func": "send" };
     const asked = await (await post("/tasks/bulk", fields)).text();
-    expect(asked).toContain("1,005 tasks match. This will cancel the newest 1,000 of them");
+    expect(asked).toContain("This will cancel 1,005 tasks.");
+    expect(asked).toContain("Without JavaScript, 1,000 of them are changed at a go");
     expect((await queue.countTasks()).pending).toBe(1_005);
     expect(
       (await api("/api/tasks/bulk", { action: "cancel", filter: { func: "send" }, preview: true })).body,
@@ -132,6 +133,50 @@ describe("many tasks", () => {
     const done = await (await post("/tasks/bulk", { ...fields, confirmed: "yes" })).text();
     expect(done).toContain("1,000 tasks are cancelled.");
     expect(await queue.countTasks()).toMatchObject({ pending: 5, cancelled: 1_000 });
+    const more = [...done.matchAll(/name="([^"]+)" value="([^"]*)"/g)].map(([, name, value]) => [
+      name,
+      value,
+    ]);
+    expect(Object.fromEntries(more)).toEqual({ ...fields, confirmed: "yes", after: "6" });
+    const last = await (await post("/tasks/bulk", more as string[][])).text();
+    expect(last).toContain("5 tasks are cancelled.");
+    expect(last).not.toContain("Go on");
+  });
+
+  test("a search in texts is counted and acted on as a whole, and cancelled tasks have the reason that was given", async () => {
+    const { queue, post, api } = await openDesk();
+    await queue.enqueueTasks(["Eva", "Adam", "evangeline"].map((name) => [send, name] as const));
+    await queue.enqueueTask(remoteTask("other"), "eva");
+    const filter = { q: "EVA", func: "send" };
+    expect((await api("/api/tasks/bulk", { action: "cancel", filter, preview: true })).body).toMatchObject({
+      count: 2,
+      complete: true,
+    });
+    const fields = {
+      action: "cancel",
+      scope: "filter",
+      "filter.q": "eva",
+      "filter.func": "send",
+      reason: "",
+    };
+    const asked = await (await post("/tasks/bulk", fields)).text();
+    expect(asked).toContain(
+      "This will cancel 2 tasks. They are the tasks of the function send and the text eva",
+    );
+    const done = await api("/api/tasks/bulk", {
+      action: "cancel",
+      filter,
+      reason: "left the shop",
+      step: true,
+    });
+    expect(done.body).toMatchObject({ changed: 2, next: null });
+    const all = await queue.listTasks();
+    expect(
+      all.filter(({ status }) => status === "cancelled").map(({ args, error }) => [args, error?.message]),
+    ).toEqual([
+      [["evangeline"], "left the shop"],
+      [["Eva"], "left the shop"],
+    ]);
   });
 
   test("step by step, each answer says where to go on", async () => {
@@ -213,10 +258,9 @@ describe("many tasks", () => {
     expect(await asked.text()).toMatch(/This will cancel 1 task\.[\s\S]*>Cancel 1 task<\/button>/);
   });
 
-  test("a search in texts, an unknown action and too many ids are refused", async () => {
+  test("an unknown action and too many ids are refused", async () => {
     const { api } = await openDesk();
     const refused = async (body: object) => (await api("/api/tasks/bulk", body)).body.message;
-    expect(await refused({ action: "cancel", filter: { q: "x" } })).toContain("a search in texts");
     expect(await refused({ action: "fly" })).toBe('action: expected retry, cancel, delete, got "fly"');
     expect(await refused({ action: "cancel", ids: Array.from({ length: 1_001 }, (_, i) => i) })).toContain(
       "1001 are given",
@@ -400,7 +444,9 @@ describe("queues and limits", () => {
     );
     expect((await api("/api/queues/mail/pause", {})).body.message).toBe("Queue mail was paused before.");
     expect(await (await get("/queues")).text()).toContain('action="/api/queues/resume?name=mail"');
-    expect((await api("/api/queues/mail/resume", {})).body.message).toBe("Queue mail goes on.");
+    expect((await api("/api/queues/mail/resume", {})).body.message).toBe(
+      "Queue mail goes on: 1 task that waited starts before newer ones.",
+    );
     expect((await api("/api/queues/mail/resume", {})).body.message).toBe("Queue mail was not paused.");
     expect((await api("/api/queues/never/resume", {})).body.message).toBe("Queue never was not paused.");
     expect((await api("/api/queues/mail/fly", {})).status).toBe(404);
@@ -425,7 +471,9 @@ describe("queues and limits", () => {
     );
     expect(await paused()).toEqual([{ func: "send" }]);
     expect(await (await get("/queues")).text()).toContain('action="/api/functions/resume?name=send"');
-    expect((await api("/api/functions/send/resume", {})).body.message).toBe("Function send goes on.");
+    expect((await api("/api/functions/send/resume", {})).body.message).toBe(
+      "Function send goes on: 1 task that waited starts before newer ones.",
+    );
     expect((await api("/api/functions/send/pause", { group: "acme" })).body.message).toContain(
       "Group acme of send is paused",
     );

@@ -8,6 +8,7 @@ import { chromiumHere, startChromium } from "../../support/chromium.ts";
 import { isMissing } from "../../support/server.ts";
 import { openSite, openTab, pagePaths } from "./browser.ts";
 import { failed } from "./failure-scene.ts";
+import { mess } from "./mess-scene.ts";
 import { hostile, ordinary, tooMuch } from "./scenes.ts";
 import { flows } from "./workflow-scene.ts";
 
@@ -49,6 +50,13 @@ describe.skipIf(isMissing(chromiumHere()))("pages", () => {
     failures: async (_, file) => {
       const { ids, task } = failed(file);
       return [...ids.map((id) => `/failures/${id}`), `/tasks?failure=${ids[0]}`, `/tasks/${task}`];
+    },
+    mess: async (queue, file) => {
+      const { ids, hung } = await mess(queue, file);
+      return [
+        ...[`/tasks/${hung}`, `/failures/${ids[0]}`, "/queues/detail?name=newsletters&range=24h"],
+        "/functions/detail?name=charge-card",
+      ];
     },
     hostile: async (queue, file) => [`/tasks/${await hostile(queue, file)}`],
   } satisfies Record<string, (...given: Parameters<typeof ordinary>) => Promise<string[]>>;
@@ -108,6 +116,7 @@ describe.skipIf(isMissing(chromiumHere()))("pages", () => {
       "Schedules",
       "Workers",
       "Functions",
+      "What people did",
     ];
     for (const [i, path] of pagePaths.entries()) {
       await tab.goto(`${site.url}${path}`);

@@ -17,6 +17,7 @@ export const pagePaths = [
   "/schedules",
   "/workers",
   "/functions",
+  "/audit",
 ] as const;
 
 export interface Site {

@@ -1,5 +1,6 @@
-/** "What is stuck" of the overview: one line for each cause. */
+/** "What is wrong" of the overview: one line for each cause. */
 import { expect, test } from "vitest";
+import { Access } from "../../../src/features/dashboard/access.ts";
 import { Stuck } from "../../../src/features/dashboard/pages/stuck.tsx";
 import type { Cause } from "../../../src/queue/causes.ts";
 import type { Health, HealthOfQueue, WorkerHealth } from "../../../src/queue/health.ts";
@@ -10,14 +11,16 @@ const queueOf = (name: string, values: Partial<HealthOfQueue> = {}): HealthOfQue
   ...values,
 });
 
+const access = Access.of("read") as Access;
+
 /** The lines that a person reads. */
 function linesOf(health: Partial<Health>, causes: readonly Cause[] = []): string[] {
   const all: Health = {
     ...{ queues: [], workers: [], deadWorkers: [], unservedFunctions: [], pauses: [] },
     ...health,
   };
-  const html = String(Stuck({ health: all, causes, isNew: false, base: "" }));
-  return [...html.matchAll(/<li>(.*?)<\/li>/gs)].map(([, line = ""]) => line.replaceAll(/<[^>]+>/g, ""));
+  const html = String(Stuck({ health: all, causes, isNew: false, context: { base: "", access } }));
+  return [...html.matchAll(/<li[^>]*>(.*?)<\/li>/gs)].map(([, line = ""]) => line.replaceAll(/<[^>]+>/g, ""));
 }
 
 const unserved = (
@@ -40,7 +43,7 @@ test("the functions of a queue that no worker serves share a line, and the queue
   ]);
 });
 
-test("a cause that health does not show has a line with the command that repairs it, and another has one line only", () => {
+test("a cause has a line with the command that repairs it, and functions that nobody serves have one of the health", () => {
   const of = (kind: Cause["kind"], why: string, command: string | null): Cause => ({
     ...{ key: kind, kind, severity: "warning", since: new Date(), why },
     fix: { command, action: null },
@@ -54,6 +57,7 @@ test("a cause that health does not show has a line with the command that repairs
   expect(lines).toEqual([
     "Task 7 (send) has run for 2 h: its timeout is 1 h. dbq cancel 7",
     "WAL size: it is not being checkpointed. dbq doctor",
+    "The queue mail is paused. dbq resume --queue mail",
   ]);
 });
 
@@ -89,4 +93,53 @@ test("two workers that are not alive have a line each, and more share one", () =
   expect(linesOf({ deadWorkers: ["web-1", "web-2", "web-3"].map(dead) })).toEqual([
     "3 workers are silent or dead: web-1, process 7; web-2, process 7; and 1 more.",
   ]);
+});
+
+test("a cause has its repair as a button, and a person who may only look sees none", () => {
+  const of = (kind: Cause["kind"], fix: Cause["fix"], more: Partial<Cause> = {}): Cause => ({
+    ...{ key: kind, kind, severity: "warning", since: new Date(), why: `it is ${kind}`, fix },
+    ...more,
+  });
+  const causes = [
+    of("hung", { command: null, action: { on: "tasks", action: "cancel", fields: { id: "7" } } }),
+    of(
+      "paused",
+      { command: null, action: { on: "queues", action: "resume", fields: { name: ".." } } },
+      { queueName: "..", tasks: 700, oldestAge: 3_600_000 },
+    ),
+    of("failing", {
+      command: null,
+      action: { on: "functions", action: "pause", fields: { name: "send", group: "acme" } },
+    }),
+    of("limited", {
+      command: null,
+      action: {
+        on: "limits",
+        action: "limit",
+        fields: { about: "queue", name: "mail", concurrency: "8", rate: "20/1m" },
+      },
+    }),
+  ];
+  const shown = (allowed: "all" | "read") =>
+    String(
+      Stuck({
+        ...{ health: { queues: [], workers: [], deadWorkers: [], unservedFunctions: [], pauses: [] } },
+        ...{ causes, isNew: false, context: { base: "/ops", access: Access.of(allowed) as Access } },
+      }),
+    );
+  const html = shown("all");
+  const addresses = [...html.matchAll(/<form method="post" action="([^"]+)"/g)].map(([, to]) => to);
+  expect(new Set(addresses)).toEqual(
+    new Set([
+      "/ops/api/tasks/7/cancel",
+      "/ops/api/queues/resume?name=..",
+      "/ops/api/functions/pause?name=send&amp;group=acme",
+      "/ops/api/limits",
+    ]),
+  );
+  expect(html).toMatch(/data-does="Cancel the task" data-keeps="Keep it" data-reason=""/);
+  expect(html).toMatch(/data-asks="Resume the queue \.\.\? 700 tasks have waited behind the pause/);
+  expect(html).toMatch(/name="concurrency"[^>]* value="8"/);
+  expect(html).toMatch(/name="rate" value="20\/1m"/);
+  expect(shown("read")).not.toMatch(/<form|<button|class="button"/);
 });

@@ -7,7 +7,7 @@ import { openDesk } from "./requests.ts";
 
 const send = remoteTask("send").with({ queueName: "mail", group: "acme" });
 
-test("the overview lists a paused queue, function and group under what is stuck, and no resumed one", async () => {
+test("the overview lists a paused queue, function and group under what is wrong, and no resumed one", async () => {
   const { queue, get, api } = await openDesk();
   const stuck = async () => textOf(await (await get("/")).text(), "stuck");
   await queue.enqueueTask(send);
@@ -27,7 +27,7 @@ test("the overview lists a paused queue, function and group under what is stuck,
   await queue.resume({ queueName: "mail" });
   await queue.resume({ func: "send" });
   await queue.resume({ func: "send", group: "acme" });
-  expect(await stuck()).toMatch(/Nothing is stuck\./);
+  expect(await stuck()).toMatch(/Nothing is wrong\./);
 });
 
 test("of more than a hundred pauses the overview lists a hundred, and says how many more there are", async () => {

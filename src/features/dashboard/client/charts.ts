@@ -84,7 +84,13 @@ function filled(
   const at = new Map(times.map((time, i) => [time, i]));
   const all: number[] = [];
   for (let time = Number(from); time < Number(to); time += Number(step)) all.push(time);
-  return [all, ...series.map(({ values }) => all.map((time) => values[at.get(time) ?? -1] ?? nothing))];
+  return [
+    all,
+    ...series.map(({ values, color }) =>
+      // Of the time before, some may be kept by the hour already.
+      all.map((time) => values[at.get(time) ?? -1] ?? (color === "pale" ? null : nothing)),
+    ),
+  ];
 }
 
 /** Whether two values stand side by side, so that there is a line to draw. */
@@ -136,7 +142,11 @@ function optionsOf(
         label: each.name,
         stroke: color(`chart-${each.color}`),
         width: 1.5,
-        ...(hasBars ? bars(color(`chart-${each.color}`)) : dots(color(`chart-${each.color}`))),
+        ...(each.color === "pale"
+          ? { points: { show: false } }
+          : hasBars
+            ? bars(color(`chart-${each.color}`))
+            : dots(color(`chart-${each.color}`))),
       })),
     ],
     hooks: { setCursor: [tipOf(element, series, show)] },

@@ -35,11 +35,20 @@ type Act = (
 ) => Promise<void>;
 
 const sendOnce: Act = async (form, submitter, refresh) => {
-  const { asks } = form.dataset;
-  const name = submitter?.textContent?.trim() || "Yes";
-  if (asks !== undefined && !(await ask(asks, name, submitter?.classList.contains("danger") === true)))
-    return;
-  const { ok, message } = await post(form, fieldsOf(form, submitter));
+  const { asks, does, keeps, reason } = form.dataset;
+  const fields = fieldsOf(form, submitter);
+  if (asks !== undefined) {
+    const said = await ask({
+      text: asks,
+      does: does ?? "Yes",
+      keeps: keeps ?? "No",
+      isDanger: submitter?.classList.contains("danger") === true,
+      takesReason: reason !== undefined,
+    });
+    if (said === undefined) return;
+    if (said !== "") fields.set("reason", said);
+  }
+  const { ok, message } = await post(form, fields);
   toast(message, ok);
   if (!ok) return;
   // The fields are sent: the page may replace their values by the server's.
@@ -50,39 +59,45 @@ const sendOnce: Act = async (form, submitter, refresh) => {
 
 const sendInSteps: Act = async (form, submitter) => {
   const progress = form.querySelector("progress");
+  const said = form.querySelector("#progress");
   if (progress) progress.hidden = false;
   if (submitter) submitter.disabled = true;
   const fields = fieldsOf(form, submitter);
   fields.set("step", "true");
   let [changed, skipped] = [0, 0];
-  for (;;) {
+  for (let steps = 1; ; steps += 1) {
     const answer = await post(form, fields);
     changed += answer.changed ?? 0;
     skipped += answer.skipped ?? 0;
+    const total = totalOf(form, changed, skipped);
     if (progress) progress.value = changed + skipped;
-    const isDone = !answer.ok || answer.next === null || answer.next === undefined;
-    if (isDone || (progress && changed + skipped >= progress.max)) {
-      // The last answer tells of its own step only.
-      const isFirst = changed === (answer.changed ?? 0) && skipped === (answer.skipped ?? 0);
-      const stayed = skipped === 1 ? "1 stayed as it was" : `${skipped} stayed as they were`;
-      const total = `${changed} ${changed === 1 ? "task was" : "tasks were"} changed${skipped === 0 ? "" : `, ${stayed}`}.`;
-      const message = isFirst
-        ? answer.message
-        : answer.ok
-          ? total
-          : `${answer.message} Before that, ${total}`;
-      // The sentence before the form says what it will do.
-      if (form.previousElementSibling instanceof HTMLParagraphElement) form.previousElementSibling.remove();
-      form.replaceWith(notice(message, answer.ok), backFrom(form));
-      return;
+    if (said) said.textContent = `${total} Who leaves this page ends it, and what is done stays done.`;
+    if (answer.ok && answer.next !== null && answer.next !== undefined) {
+      fields.set("after", String(answer.next));
+      continue;
     }
-    fields.set("after", String(answer.next));
+    // An answer is about its own step only.
+    const message =
+      steps === 1 ? answer.message : answer.ok ? total : `${answer.message} Before that, ${total}`;
+    // The sentence before the form says what it will do.
+    if (form.previousElementSibling instanceof HTMLParagraphElement) form.previousElementSibling.remove();
+    form.replaceWith(notice(message, answer.ok), backFrom(form));
+    return;
   }
 };
+
+/** What was done, in words of the action. */
+function totalOf(form: HTMLFormElement, changed: number, skipped: number): string {
+  const stayed =
+    skipped === 1 ? "1 task stayed as it was" : `${skipped.toLocaleString("en")} tasks stayed as they were`;
+  const done = `${changed.toLocaleString("en")} ${changed === 1 ? "task is" : "tasks are"} ${form.dataset.done ?? "changed"}`;
+  return `${done}${skipped === 0 ? "" : `, and ${stayed}`}.`;
+}
 
 /** The link of the form, which leads to the page before. */
 function backFrom(form: HTMLFormElement): HTMLElement {
   const back = form.querySelector("a");
+  if (back) back.textContent = "Back to the tasks";
   return back ?? document.createElement("span");
 }
 

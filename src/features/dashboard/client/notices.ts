@@ -18,8 +18,23 @@ export function toast(message: string, isGood: boolean): void {
   setTimeout(() => element.remove(), isGood ? stays.good : stays.bad);
 }
 
-/** @returns whether the person says yes */
-export async function ask(question: string, yes: string, isDanger: boolean): Promise<boolean> {
+/** A question, and what stands on its buttons. */
+interface Question {
+  text: string;
+  does: string;
+  keeps: string;
+  isDanger: boolean;
+  takesReason: boolean;
+}
+
+/** @returns undefined: the person lets it be; else the reason that they gave, which may be empty */
+export async function ask({
+  text: question,
+  does,
+  keeps,
+  isDanger,
+  takesReason,
+}: Question): Promise<string | undefined> {
   const dialog = document.createElement("dialog");
   const form = document.createElement("form");
   form.method = "dialog";
@@ -29,14 +44,33 @@ export async function ask(question: string, yes: string, isDanger: boolean): Pro
   dialog.setAttribute("aria-labelledby", text.id);
   const buttons = document.createElement("div");
   buttons.className = "actions";
-  buttons.append(button("No", "no", ""), button(yes, "yes", isDanger ? "danger" : ""));
-  form.append(text, buttons);
+  buttons.append(button(keeps, "no", ""), button(does, "yes", isDanger ? "danger" : ""));
+  const reason = document.createElement("input");
+  reason.maxLength = 200;
+  reason.autocomplete = "off";
+  form.append(text);
+  if (takesReason) {
+    const label = document.createElement("label");
+    const name = document.createElement("span");
+    name.textContent = "Reason, for those who look later";
+    label.append(name, reason);
+    form.append(label);
+    // The first button of a form is the one that Enter presses.
+    reason.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      dialog.close("yes");
+    });
+  }
+  form.append(buttons);
   dialog.append(form);
   document.body.append(dialog);
   dialog.showModal();
+  // Not the field of the reason: who presses Enter by mistake has done nothing.
+  buttons.querySelector("button")?.focus();
   await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
   dialog.remove();
-  return dialog.returnValue === "yes";
+  return dialog.returnValue === "yes" ? reason.value.trim() : undefined;
 }
 
 function button(text: string, value: string, kind: string): HTMLButtonElement {

@@ -1,8 +1,9 @@
 /** Pages that no address has: what an action did, what has to be confirmed, and what went wrong. */
 import type { Done } from "../actions.ts";
+import type { Fields } from "../fields.ts";
 import type { Html, PageContext } from "../page.ts";
 import { visible } from "../visible.ts";
-import { Confirm, type Counted } from "./confirm.tsx";
+import { Confirm, type Counted, pairsOf } from "./confirm.tsx";
 import { type Frame, Layout } from "./layout.tsx";
 
 const document = (frame: Frame, content: Html): Html =>
@@ -12,13 +13,29 @@ const document = (frame: Frame, content: Html): Html =>
 export const framed = (frame: Frame, content: Html): string =>
   `<!doctype html>${visible(String(document(frame, content)))}`;
 
-export const answerPage = (frame: Frame, { ok, message }: Done, back: string): string =>
+/** @param more the form that goes on with an action on many tasks: where it is sent, and its fields */
+export const answerPage = (
+  frame: Frame,
+  { ok, message }: Done,
+  back: string,
+  more?: { to: string; fields: Fields },
+): string =>
   framed(
     frame,
     (
       <div class="answer">
         <h1>{ok ? "Done" : "Not done"}</h1>
         <p class={`notice ${ok ? "good" : "bad"}`}>{message}</p>
+        {more === undefined ? (
+          ""
+        ) : (
+          <form method="post" action={more.to} class="actions">
+            {pairsOf(more.fields).map(([name, value]) => (
+              <input type="hidden" name={name} value={value} />
+            ))}
+            <button type="submit">Go on with the next ones</button>
+          </form>
+        )}
         <a href={back}>Back</a>
       </div>
     ) as unknown as Html,

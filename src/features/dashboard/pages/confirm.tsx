@@ -14,52 +14,80 @@ export interface Counted extends Bulk {
   fields: Fields;
 }
 
+/** The fields of a form; those that were left empty are not there. */
+export const pairsOf = (fields: Fields): (readonly [name: string, value: string])[] =>
+  Object.entries(fields).flatMap(([name, value]) =>
+    [value].flat().flatMap((each) => (each === null ? [] : [[name, String(each)] as const])),
+  );
+
 /** The most ids that are named. */
 const mostIds = 20;
 
 export const Confirm: FC<{ context: PageContext; of: Counted }> = ({ context: { base }, of }) => {
-  const { action, count, complete, cap, fields } = of;
+  const { action, count, complete, cap, fields, ids } = of;
   const title = `${action[0]?.toUpperCase()}${action.slice(1)}`;
   const query = filterField(fields) ?? {};
-  const pairs = Object.entries(fields).flatMap(([name, value]) =>
-    [value].flat().map((each) => [name, String(each)] as const),
-  );
-  const most = Math.min(count, cap);
   return (
     <div class="answer">
       <h1>{`${title} many tasks`}</h1>
       <p>
-        {whatItDoes(action, count, complete, cap)} {count === 0 ? "" : whichTasks(of, query)}
+        {whatItDoes(action, count, complete)} {count === 0 ? "" : whichTasks(of, query)}
       </p>
-      <form method="post" action={href(base, "/tasks/bulk")} id="confirm">
-        {pairs.map(([name, value]) => (
+      {ids === undefined && count > cap ? (
+        <noscript>
+          <p class="hint">{`Without JavaScript, ${grouped(cap)} of them are changed at a go, the newest first.`}</p>
+        </noscript>
+      ) : (
+        ""
+      )}
+      <form method="post" action={href(base, "/tasks/bulk")} id="confirm" data-done={doneTo[action]}>
+        {pairsOf(fields).map(([name, value]) => (
           <input type="hidden" name={name} value={value} />
         ))}
         <input type="hidden" name="confirmed" value="yes" />
+        {action === "cancel" && count > 0 ? (
+          <p class="fields">
+            <label>
+              <span>Reason, for those who look later</span>
+              <input name="reason" maxlength={200} autocomplete="off" />
+            </label>
+          </p>
+        ) : (
+          ""
+        )}
         <div class="actions">
-          {count === 0 ? (
+          {count === 0 && complete ? (
             ""
           ) : (
             <button type="submit" class={action === "retry" ? "plain" : "danger"}>
-              {`${title} ${tasksText(most)}`}
+              {`${title} ${complete ? tasksText(count) : "them all"}`}
             </button>
           )}
           <a class="button" href={href(base, "/tasks", { ...query })}>
-            Back to the tasks
+            {count === 0 ? "Back to the tasks" : keepsOf(action, count)}
           </a>
         </div>
-        <progress hidden max={most} value={0} aria-label="Progress" />
+        <progress hidden max={Math.max(count, 1)} value={0} aria-label="Progress" />
+        <p id="progress" class="hint" role="status" />
       </form>
     </div>
   );
 };
 
-function whatItDoes(action: string, count: number, complete: boolean, cap: number): string {
-  if (count === 0) return `No task is left that this would ${action}.`;
-  if (count <= cap) return `This will ${action} ${tasksText(count)}.`;
-  const all = `${complete ? "" : "More than "}${grouped(count)} tasks match`;
-  return `${all}. This will ${action} the newest ${grouped(cap)} of them: so many are changed at a go.`;
+function whatItDoes(action: string, count: number, complete: boolean): string {
+  if (count === 0 && complete) return `No task is left that this would ${action}.`;
+  if (complete) return `This will ${action} ${tasksText(count)}.`;
+  return `This will ${action} all tasks that match: ${tasksText(count)} were counted in a second, and there may be more.`;
 }
+
+/** What was done to tasks, as a sentence says it after their number. */
+export const doneTo = { retry: "retried", cancel: "cancelled", delete: "deleted" } as const;
+
+/** On the link that does nothing. */
+const keepsOf = (action: string, count: number): string =>
+  action === "retry"
+    ? `Leave ${count === 1 ? "it" : "them"} as ${count === 1 ? "it is" : "they are"}`
+    : `Keep ${count === 1 ? "it" : "them"}`;
 
 /** The filter in words, or the ids. */
 function whichTasks({ ids, filter }: Bulk, query: Query): string {
@@ -83,6 +111,7 @@ const names = {
   uniqueKey: "the unique key",
   failure: "the kind of failure",
   meta: "the meta",
+  q: "the text",
   from: "the time from",
   to: "the time before",
 } as const satisfies Partial<Record<keyof Query, string>>;

@@ -1,5 +1,5 @@
 /** Kinds of failures: a row for each, and a page with its tasks, an error of it, and what can be done to all of them. */
-import type { FC } from "hono/jsx";
+import type { FC, PropsWithChildren } from "hono/jsx";
 import type { ListedTask } from "../../../base/values/records.ts";
 import type { Failure } from "../../../queue/failures.ts";
 import type { TaskError } from "../../../task.ts";
@@ -7,11 +7,19 @@ import { BadQuery, type Page, type PageContext } from "../page.ts";
 import { head } from "./parts.tsx";
 import { Thrown } from "./task.tsx";
 import { cut } from "./tasks.tsx";
-import { Empty, Facts, grouped, href, Name, Nothing, Panel, Table, Time, tasksText } from "./ui.tsx";
+import { Empty, Facts, grouped, href, Name, Nothing, Panel, Spark, Table, Time, tasksText } from "./ui.tsx";
 
-const ranges = { "1h": "hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days" } as const;
+const [minute, hour] = [60_000, 3_600_000];
 
-type Range = keyof typeof ranges;
+/** `step`: milliseconds of each bar of a sparkline. */
+const ranges = {
+  "1h": { name: "hour", ms: hour, step: 5 * minute },
+  "24h": { name: "24 hours", ms: 24 * hour, step: hour },
+  "7d": { name: "7 days", ms: 7 * 24 * hour, step: 6 * hour },
+  "30d": { name: "30 days", ms: 30 * 24 * hour, step: 24 * hour },
+} as const;
+
+export type Range = keyof typeof ranges;
 
 /** The most kinds that the page shows. */
 const shown = 100;
@@ -19,19 +27,59 @@ const shown = 100;
 const all = { since: "30d", limit: 1_000 } as const;
 
 /** A kind whose message is `null` where `redact` hides the errors of its sample. */
-export type ShownFailure = Omit<Failure, "message"> & { message: string | null };
+export type ShownFailure = Omit<Failure, "message"> & {
+  message: string | null;
+  /** How many attempts ended so in each `step` of the range, oldest first. */
+  times: number[];
+};
 
 export interface FailuresData {
   range: Range;
+  /** Milliseconds of each of the `times`. */
+  step: number;
+  /** Of this function alone. */
+  func: string | null;
   failures: ShownFailure[];
 }
 
 async function load(context: PageContext): Promise<FailuresData> {
   const range = rangeOf(context.query.get("range"));
-  const found = await context.reads.failures({ since: range, limit: shown });
+  const func = context.query.get("func") || null;
+  const failures = await loadKinds(context, range, shown, func ?? undefined);
+  return { range, step: ranges[range].step, func, failures };
+}
+
+/** The kinds of failures of a time, with the most failed tasks first. */
+export async function loadKinds(
+  context: PageContext,
+  range: Range,
+  limit: number,
+  func?: string,
+): Promise<ShownFailure[]> {
+  const found = await context.reads.failures({
+    since: range,
+    limit,
+    ...(func === undefined ? {} : { func }),
+  });
+  const times = await timesOf(context, found, range);
   const failures: ShownFailure[] = [];
-  for (const each of found) failures.push(await shownOf(each, context));
-  return { range, failures };
+  for (const each of found) failures.push(await shownOf(each, times, context));
+  return failures;
+}
+
+type Times = ReadonlyMap<string, number[]>;
+
+async function timesOf({ look }: PageContext, found: readonly Failure[], range: Range): Promise<Times> {
+  const { ms, step } = ranges[range];
+  const end = Math.ceil(Date.now() / step) * step;
+  const counts = new Map(found.map(({ id }) => [id, new Array<number>(ms / step).fill(0)]));
+  if (found.length === 0) return counts;
+  for (const { id, at, count } of await look.failureTimes([...counts.keys()], end - ms, step)) {
+    const times = counts.get(id);
+    const i = Math.floor((at - (end - ms)) / step);
+    if (times && i >= 0 && i < times.length) times[i] = (times[i] ?? 0) + count;
+  }
+  return counts;
 }
 
 /** @throws BadQuery */
@@ -44,13 +92,18 @@ function rangeOf(asked: string | null): Range {
 }
 
 /** What `redact` hides of the sample is not told by its kind. Without a sample nobody knows what it would hide. */
-async function shownOf(failure: Failure, { look, visible, redacts }: PageContext): Promise<ShownFailure> {
+async function shownOf(
+  found: Failure,
+  times: Times,
+  { look, visible, redacts }: PageContext,
+): Promise<ShownFailure> {
+  const failure = { ...found, times: times.get(found.id) ?? [] };
   if (!redacts) return failure;
   const sample = failure.sample === null ? undefined : await look.get(failure.sample);
   return sample && visible(sample.task) === sample.task ? failure : { ...failure, message: null };
 }
 
-const errorOf = ({ errorName, message }: ShownFailure): string => {
+export const errorText = ({ errorName, message }: ShownFailure): string => {
   if (message === null) return `${errorName} (its message is hidden)`;
   return message === "" ? errorName : `${errorName}: ${message}`;
 };
@@ -60,19 +113,22 @@ const errorOf = ({ errorName, message }: ShownFailure): string => {
 export const failures: Page<FailuresData> = {
   path: "/failures",
   menu: "Failures",
-  accepts: ["range"],
+  accepts: ["range", "func"],
   title: () => "Failures",
   load,
   view: (data, context) => (
     <>
-      <h1>Failures</h1>
-      <Panel title="Kinds of failures" id="failures" note={<Ranges now={data.range} base={context.base} />}>
+      <h1>
+        Failures
+        {data.func === null ? "" : <small>{data.func}</small>}
+      </h1>
+      <Panel title="Kinds of failures" id="failures" note={<Ranges data={data} base={context.base} />}>
         {data.failures.length === 0 ? (
           <Empty>
-            {`No task is failed, and no attempt has failed in the last ${ranges[data.range]}. A failure appears here within 10 s.`}
+            {`No task is failed, and no attempt has failed in the last ${ranges[data.range].name}. A failure appears here within 10 s.`}
           </Empty>
         ) : (
-          <Rows data={data} context={context} />
+          <Kinds of={data.failures} range={data.range} context={context} />
         )}
         <p class="hint">
           {data.failures.length === shown ? `The first ${shown} are shown. ` : ""}A kind is the same error of
@@ -83,17 +139,25 @@ export const failures: Page<FailuresData> = {
   ),
 };
 
-const Ranges: FC<{ now: Range; base: string }> = ({ now, base }) => (
+const Ranges: FC<{ data: FailuresData; base: string }> = ({ data: { range: now, func }, base }) => (
   <span class="chips">
     {Object.keys(ranges).map((range) => (
-      <a href={href(base, "/failures", { range })} aria-current={now === range ? "true" : undefined}>
+      <a
+        href={href(base, "/failures", { range, func: func ?? undefined })}
+        aria-current={now === range ? "true" : undefined}
+      >
         {range}
       </a>
     ))}
   </span>
 );
 
-const Rows: FC<{ data: FailuresData; context: PageContext }> = ({ data, context: { base } }) => (
+/** A row for each kind. */
+export const Kinds: FC<{ of: readonly ShownFailure[]; range: Range; context: PageContext }> = ({
+  of,
+  range,
+  context: { base, access },
+}) => (
   <Table
     label="Kinds of failures"
     isCards
@@ -101,15 +165,17 @@ const Rows: FC<{ data: FailuresData; context: PageContext }> = ({ data, context:
       "Error",
       "Function",
       head("Failed tasks"),
-      head(`Attempts in ${ranges[data.range]}`),
+      head(`Attempts in ${ranges[range].name}`),
+      "When",
       "First seen",
       "Last seen",
+      ...(access.may("retry") ? ["Actions"] : []),
     ]}
   >
-    {data.failures.map((failure) => (
+    {of.map((failure) => (
       <tr>
         <th scope="row" class="text">
-          <a href={href(base, `/failures/${failure.id}`)}>{cut(errorOf(failure))}</a>
+          <a href={href(base, `/failures/${failure.id}`)}>{cut(errorText(failure))}</a>
         </th>
         <td class="name" data-label="Function">
           <Name of={failure.func} to={href(base, "/tasks", { func: failure.func, status: "failed" })} />
@@ -126,16 +192,39 @@ const Rows: FC<{ data: FailuresData; context: PageContext }> = ({ data, context:
         <td class="number" data-label="Attempts">
           {failure.count === 0 ? <Nothing /> : grouped(failure.count)}
         </td>
+        <td data-label="When">
+          <Spark counts={failure.times} label={sparkText(failure.times, ranges[range].name)} />
+        </td>
         <td data-label="First seen">
           <Time at={failure.firstAt} />
         </td>
         <td data-label="Last seen">
           <Time at={failure.lastAt} />
         </td>
+        {access.may("retry") ? (
+          <td class="acts">
+            {failure.open === 0 ? (
+              ""
+            ) : (
+              <OfKind id={failure.id} action="retry" base={base}>
+                Retry all…
+              </OfKind>
+            )}
+          </td>
+        ) : (
+          ""
+        )}
       </tr>
     ))}
   </Table>
 );
+
+/** What a sparkline shows, in words. */
+function sparkText(times: readonly number[], range: string): string {
+  const total = times.reduce((sum, count) => sum + count, 0);
+  const half = times.slice(Math.ceil(times.length / 2)).reduce((sum, count) => sum + count, 0);
+  return `${grouped(total)} failed attempts in ${range}, ${grouped(half)} of them in its second half`;
+}
 
 // ---- one kind --------------------------------------------------------------------------------
 
@@ -154,7 +243,7 @@ async function loadOne(context: PageContext): Promise<FailureData | undefined> {
   const { look, reader, reads, params, visible, redacts } = context;
   const found = (await reads.failures(all)).find(({ id }) => id === params.id);
   if (!found) return undefined;
-  const failure = await shownOf(found, context);
+  const failure = await shownOf(found, await timesOf(context, [found], "24h"), context);
   const id = failure.sample;
   const read = id === null ? undefined : await (redacts ? look.get(id) : look.getBeginning(id, longestError));
   if (!read) return { failure, sample: null, error: null };
@@ -171,7 +260,7 @@ export const failure: Page<FailureData> = {
   view: ({ failure: kind, sample, error }, context) => (
     <>
       <h1>
-        {cut(errorOf(kind))}
+        {cut(errorText(kind))}
         <small>{kind.func}</small>
       </h1>
       <OnAll of={kind} context={context} />
@@ -183,8 +272,8 @@ export const failure: Page<FailureData> = {
   ),
 };
 
-/** Each asks on a page of its own, which says how many tasks there are. */
-const OnAll: FC<{ of: ShownFailure; context: PageContext }> = ({
+/** Retries or deletes all tasks of a kind. Each asks on a page of its own, which says how many there are. */
+export const OnAll: FC<{ of: Pick<ShownFailure, "id" | "open">; context: PageContext }> = ({
   of: { id, open },
   context: { base, access },
 }) => {
@@ -196,17 +285,29 @@ const OnAll: FC<{ of: ShownFailure; context: PageContext }> = ({
         {`Show ${open === 1 ? "the failed task" : `all ${tasksText(open)}`}`}
       </a>
       {acts.map((action) => (
-        <form method="post" action={href(base, "/tasks/bulk")} id={`${action}-all`}>
-          <input type="hidden" name="filter.failure" value={id} />
-          <input type="hidden" name="scope" value="filter" />
-          <button type="submit" name="action" value={action} class={action === "retry" ? "plain" : "danger"}>
-            {`${action === "retry" ? "Retry" : "Delete"} all…`}
-          </button>
-        </form>
+        <OfKind id={id} action={action} base={base}>
+          {`${action === "retry" ? "Retry" : "Delete"} all…`}
+        </OfKind>
       ))}
     </div>
   );
 };
+
+/** A button for all failed tasks of a kind. */
+export const OfKind: FC<PropsWithChildren<{ id: string; action: "retry" | "delete"; base: string }>> = ({
+  id,
+  action,
+  base,
+  children,
+}) => (
+  <form method="post" action={href(base, "/tasks/bulk")} id={`${action}-${id}`}>
+    <input type="hidden" name="filter.failure" value={id} />
+    <input type="hidden" name="scope" value="filter" />
+    <button type="submit" name="action" value={action} class={action === "retry" ? "plain" : "danger"}>
+      {children}
+    </button>
+  </form>
+);
 
 const Sample: FC<{ of: ListedTask | null; error: TaskError | null; context: PageContext }> = ({
   of: sample,
@@ -229,9 +330,10 @@ const About: FC<{ of: ShownFailure; context: PageContext }> = ({ of, context: { 
   <Panel title="About">
     <Facts
       facts={[
-        ["Function", <a href={href(base, "/tasks", { func: of.func })}>{of.func}</a>],
+        ["Function", <Name of={of.func} to={href(base, "/functions/detail", { name: of.func })} />],
         ["Failed tasks", grouped(of.open)],
         ["Attempts in 30 days", grouped(of.count)],
+        ["In 24 hours", <Spark counts={of.times} label={sparkText(of.times, ranges["24h"].name)} />],
         ["First seen", <Time at={of.firstAt} />],
         ["Last seen", <Time at={of.lastAt} />],
         ["Kind", <code>{of.id}</code>],

@@ -173,7 +173,7 @@ const FunctionRow: FC<{ of: Row; context: PageContext }> = ({ of, context }) => 
   return (
     <tr>
       <th scope="row" class="name">
-        <Name of={func} to={href(base, "/tasks", { func, queue })} />
+        <Name of={func} to={href(base, "/functions/detail", { name: func })} />
         {unserved === null ? "" : <small class="warn">{unservedText(unserved)}</small>}
         {pausedAt === null ? (
           ""

@@ -6,23 +6,18 @@ import type { Health } from "../../../queue/health.ts";
 import { type FunctionStats, isFailure, type StatsPoint } from "../../../queue/stats.ts";
 import type { Task } from "../../../task.ts";
 import type { FunctionCount } from "../../stats/contract.ts";
-import { BadQuery, type Page, type PageContext } from "../page.ts";
+import type { Page, PageContext } from "../page.ts";
+import { Charts, pointsOf, type Range, rangeOf, rangeText } from "./charts.tsx";
+import { Kinds, loadKinds, type ShownFailure } from "./failures.tsx";
 import { head, percent } from "./parts.tsx";
 import { Stuck } from "./stuck.tsx";
-import { Chart, Count, Empty, grouped, href, Name, Nothing, Panel, span, Table, Time } from "./ui.tsx";
-
-/** What the charts show. Statistics older than two hours are kept by the hour. */
-const ranges = {
-  "1h": { name: "hour", by: "minute", hours: 1 },
-  "24h": { name: "24 hours", by: "hour", hours: 24 },
-  "7d": { name: "7 days", by: "hour", hours: 7 * 24 },
-  "30d": { name: "30 days", by: "hour", hours: 30 * 24 },
-} as const;
-
-type RangeName = keyof typeof ranges;
+import { Count, Empty, grouped, href, Name, Nothing, Panel, span, Table, Time } from "./ui.tsx";
 
 /** How many functions and tasks the lists of failures show. */
 const shown = 8;
+
+/** How many kinds of failures are shown. */
+const shownKinds = 5;
 
 /** Milliseconds in which the failed tasks are looked for. */
 const budget = 30;
@@ -31,32 +26,39 @@ const budget = 30;
 type Failing = Pick<FunctionStats, "queueName" | "func" | "count" | "failed">;
 
 export interface OverviewData extends Health {
-  range: { name: RangeName; by: "minute" | "hour"; from: Date; to: Date };
+  range: Range;
   /** Minutes or hours without an attempt are left out. */
   points: StatsPoint[];
   /** The functions with the most failed attempts in this time. */
   failing: Failing[];
   /** The failed tasks that were enqueued last. */
   failedTasks: Task[];
+  /** Attempts of the time before, as long as `range`, where statistics are kept for as long. */
+  before: StatsPoint[];
+  /** The kinds of failures with the most failed tasks. */
+  failures: ShownFailure[];
   /** What is wrong now, worst first, as `queue.listCauses()` says it. */
   causes: Cause[];
 }
 
-async function load({ look, reads, query, visible }: PageContext): Promise<OverviewData> {
+async function load(context: PageContext): Promise<OverviewData> {
+  const { look, reads, query, visible } = context;
   const range = rangeOf(query.get("range"));
-  const { from, to, by } = range;
-  const [health, causes, points, outcomes, failed] = await Promise.all([
+  const [health, causes, { points, before }, outcomes, failures, failed] = await Promise.all([
     reads.health(),
     reads.causes(),
-    reads.stats({ from, to, by }),
-    reads.outcomes(from),
+    pointsOf(reads, range),
+    reads.outcomes(range.from),
+    loadKinds(context, range.name, shownKinds),
     look.find({ status: "failed" }, { limit: shown, budget }),
   ]);
   return {
     range,
     ...health,
     points,
+    before,
     failing: failingOf(outcomes).slice(0, shown),
+    failures,
     failedTasks: failed.tasks.map(visible),
     causes,
   };
@@ -75,23 +77,6 @@ function failingOf(outcomes: readonly FunctionCount[]): Failing[] {
     .sort((a, b) => b.failed - a.failed);
 }
 
-/** The range begins and ends with a whole minute or hour. @throws BadQuery */
-function rangeOf(asked: string | null): OverviewData["range"] {
-  const name = asked || "1h";
-  if (!isRange(name))
-    throw new BadQuery(
-      `range: expected one of ${Object.keys(ranges).join(", ")}, got ${JSON.stringify(asked)}`,
-    );
-  const { by, hours } = ranges[name];
-  const step = stepOf(by);
-  const to = Math.ceil(Date.now() / step) * step;
-  return { name, by, from: new Date(to - hours * 3_600_000), to: new Date(to) };
-}
-
-const isRange = (name: string): name is RangeName => Object.hasOwn(ranges, name);
-
-const stepOf = (by: "minute" | "hour") => (by === "minute" ? 60_000 : 3_600_000);
-
 export const overview: Page<OverviewData> = {
   path: "/",
   menu: "Overview",
@@ -102,12 +87,13 @@ export const overview: Page<OverviewData> = {
     <>
       <h1>Overview</h1>
       <Tiles data={data} base={context.base} />
+      <Stuck health={data} causes={data.causes} isNew={isNew(data)} context={context} />
+      <FailureKinds data={data} context={context} />
+      <Charts of={data} to={(range) => href(context.base, "/", { range })} />
       <div class="columns">
-        <Stuck health={data} causes={data.causes} isNew={isNew(data)} base={context.base} />
         <WhatFails data={data} base={context.base} />
+        <FailedTasks tasks={data.failedTasks} base={context.base} />
       </div>
-      <Charts data={data} base={context.base} />
-      <FailedTasks tasks={data.failedTasks} base={context.base} />
     </>
   ),
 };
@@ -176,8 +162,24 @@ const Tile: FC<{ name: string; value: Child; to: string; bad?: boolean }> = ({
 
 // ---- failures --------------------------------------------------------------------------------
 
+const FailureKinds: FC<{ data: OverviewData; context: PageContext }> = ({
+  data: { failures, range },
+  context,
+}) =>
+  failures.length === 0 ? (
+    <></>
+  ) : (
+    <Panel
+      title="Kinds of failures"
+      id="failures"
+      note={<a href={href(context.base, "/failures", { range: range.name })}>All kinds</a>}
+    >
+      <Kinds of={failures} range={range.name} context={context} />
+    </Panel>
+  );
+
 const WhatFails: Part = ({ data: { failing, points, range }, base }) => (
-  <Panel title="What fails most" note={`in the last ${ranges[range.name].name}`} id="failing">
+  <Panel title="What fails most" note={`in the last ${rangeText(range)}`} id="failing">
     {failing.length === 0 ? (
       <Empty>
         {points.length === 0
@@ -213,22 +215,21 @@ const FailedTasks: FC<{ tasks: readonly Task[]; base: string }> = ({ tasks, base
       <Empty>No task has failed for good. Tasks that are retried are scheduled meanwhile.</Empty>
     ) : (
       <>
-        <Table label="The newest failed tasks" heads={[head("Id"), "Function", "Queue", "Failed", "Error"]}>
-          {tasks.map(({ id, func, queueName, finishedAt, error }) => (
+        <Table label="The newest failed tasks" isCards heads={[head("Id"), "Function", "Failed", "Error"]}>
+          {tasks.map(({ id, func, finishedAt, error }) => (
             <tr>
-              <td class="number">
+              <td class="number" data-label="Id">
                 <a href={href(base, `/tasks/${id}`)}>{String(id)}</a>
               </td>
-              <td class="name">
+              <td class="name" data-label="Function">
                 <Name of={func} />
               </td>
-              <td class="name">
-                <Name of={queueName} />
-              </td>
-              <td>
+              <td data-label="Failed">
                 <Time at={finishedAt} />
               </td>
-              <td class="text">{error ? `${error.name}: ${error.message}`.slice(0, 200) : <Nothing />}</td>
+              <td class="text" data-label="Error">
+                {error ? `${error.name}: ${error.message}`.slice(0, 200) : <Nothing />}
+              </td>
             </tr>
           ))}
         </Table>
@@ -238,65 +239,4 @@ const FailedTasks: FC<{ tasks: readonly Task[]; base: string }> = ({ tasks, base
       </>
     )}
   </Panel>
-);
-
-// ---- charts ----------------------------------------------------------------------------------
-
-const Charts: Part = ({ data: { range, points }, base }) => (
-  <Panel title="How it goes" note={<Ranges now={range.name} base={base} />} id="charts">
-    {points.length === 0 ? (
-      <Empty>
-        {`There are no statistics of the last ${ranges[range.name].name}. Workers write them every 10 s.`}
-      </Empty>
-    ) : (
-      // The script puts in the minutes or hours without an attempt.
-      <div
-        class="charts"
-        data-from={range.from.getTime() / 1_000}
-        data-to={range.to.getTime() / 1_000}
-        data-step={stepOf(range.by) / 1_000}
-      >
-        <Chart
-          id="chart-count"
-          label={`Attempts that ended in each ${range.by}`}
-          unit="count"
-          times={points.map(({ at }) => at)}
-          series={[
-            { name: "all", color: "main", values: points.map(({ count }) => count) },
-            { name: "failed", color: "bad", values: points.map(({ failed }) => failed) },
-          ]}
-        />
-        <TimesChart id="chart-wait" label="How long tasks waited" points={points} of="wait" />
-        <TimesChart id="chart-run" label="How long functions ran" points={points} of="run" />
-      </div>
-    )}
-  </Panel>
-);
-
-const TimesChart: FC<{ id: string; label: string; points: readonly StatsPoint[]; of: "wait" | "run" }> = ({
-  id,
-  label,
-  points,
-  of,
-}) => (
-  <Chart
-    id={id}
-    label={label}
-    unit="ms"
-    times={points.map(({ at }) => at)}
-    series={[
-      { name: "p95", color: "second", values: points.map((point) => point[of].p95) },
-      { name: "p50", color: "main", values: points.map((point) => point[of].p50) },
-    ]}
-  />
-);
-
-const Ranges: FC<{ now: RangeName; base: string }> = ({ now, base }) => (
-  <span class="chips">
-    {(Object.keys(ranges) as RangeName[]).map((name) => (
-      <a href={href(base, "/", { range: name })} aria-current={name === now ? "true" : undefined}>
-        {name}
-      </a>
-    ))}
-  </span>
 );

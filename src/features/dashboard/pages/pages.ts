@@ -2,6 +2,8 @@
 import { raw } from "hono/html";
 import type { AnyPage } from "../page.ts";
 import { visible } from "../visible.ts";
+import { audit } from "./audit.tsx";
+import { functionPage, queuePage } from "./detail.tsx";
 import { failure, failures } from "./failures.tsx";
 import { functions } from "./functions.tsx";
 import { overview } from "./overview.tsx";
@@ -21,5 +23,5 @@ const shown = (page: AnyPage): AnyPage => ({
 
 export const pages: readonly AnyPage[] = [
   ...[overview, tasks, task, failures, failure, workflows, run],
-  ...[queues, schedules, workers, functions],
+  ...[queues, queuePage, schedules, workers, functions, functionPage, audit],
 ].map(shown);

@@ -4,7 +4,7 @@ import { evenSpan } from "../../../base/text/durations.ts";
 import type { WorkerHealth } from "../../../queue/health.ts";
 import type { LimitInfo } from "../../../queue/limits.ts";
 import type { PageContext } from "../page.ts";
-import { ActionButton, grouped, href, span } from "./ui.tsx";
+import { ActionButton, grouped, href, type Question, span, tasksText } from "./ui.tsx";
 
 /** The order in which people count: provider-2 before provider-10. */
 export const byName = new Intl.Collator("en", { numeric: true }).compare;
@@ -31,9 +31,31 @@ export function whyNotAlive({ reason, pid, lease }: WorkerHealth): string | unde
 export const rateText = ({ limit, per, burst }: NonNullable<LimitInfo["rate"]>): string =>
   `${grouped(limit)} per ${evenSpan(per)}${burst > 1 ? `, ${grouped(burst)} at once` : ""}`;
 
-/** How many of a number of slots are in use. */
-export const Slots: FC<{ used: number; of: number }> = ({ used, of }) => (
-  <span class="slots">
+/** What follows when a pause ends: undefined where hardly a task waits, so that there is nothing to confirm. */
+export function resumeQuestion(
+  shown: string,
+  pending: number,
+  oldestAge: number | null,
+): Question | undefined {
+  if (pending < manyTasks) return undefined;
+  const age = oldestAge === null ? "" : `, the oldest for ${span(oldestAge)}`;
+  const tasks = pending >= mostCounted ? `${grouped(mostCounted)} tasks or more` : tasksText(pending);
+  return {
+    text: `Resume ${shown}? ${tasks} have waited behind the pause${age}. They start before newer tasks of the same priority, and take all slots that become free. To let fewer of them run at once, set a limit first.`,
+    does: "Resume it now",
+    keeps: "Keep it paused",
+  };
+}
+
+/** As many waiting tasks take slots from others for a while. */
+const manyTasks = 100;
+
+/** Counting of pending tasks ends there. */
+const mostCounted = 10_000;
+
+/** How many of a number of slots are in use. `isLimit`: it is a warning when all of them are. */
+export const Slots: FC<{ used: number; of: number; isLimit?: boolean }> = ({ used, of, isLimit = false }) => (
+  <span class={isLimit && used >= of ? "slots warn" : "slots"}>
     <meter min={0} max={Math.max(of, 1)} value={Math.min(used, of)} aria-label={`${used} of ${of} in use`} />
     {` ${used} of ${of}`}
   </span>
@@ -57,15 +79,18 @@ export const Field: FC<{
 export const PauseOrResume: FC<{
   target: Exclude<LimitInfo["target"], string>;
   isPaused: boolean;
-  context: PageContext;
-}> = ({ target, isPaused, context }) => {
+  context: Pick<PageContext, "base" | "access">;
+  /** What a person confirms before it is resumed. */
+  asks?: Question | undefined;
+}> = ({ target, isPaused, context, asks }) => {
   const [kind, name] =
     "queueName" in target ? (["queue", target.queueName] as const) : (["function", target.func] as const);
   const group = "queueName" in target ? undefined : target.group;
   const to = (action: "pause" | "resume") => href("", `/api/${kind}s/${action}`, { name, group });
   const shown = group === undefined ? `the ${kind} ${name}` : `the group ${group} of ${name}`;
+  const what = group === undefined ? kind : "group";
   return isPaused ? (
-    <ActionButton context={context} needs="resume" to={to("resume")}>
+    <ActionButton context={context} needs="resume" to={to("resume")} {...(asks ? { asks } : {})}>
       Resume
     </ActionButton>
   ) : (
@@ -73,7 +98,11 @@ export const PauseOrResume: FC<{
       context={context}
       needs="pause"
       to={to("pause")}
-      asks={`Pause ${shown}? Its tasks wait until it is resumed; those that run go on.`}
+      asks={{
+        text: `Pause ${shown}? Its tasks wait until it is resumed; those that run go on.`,
+        does: `Pause the ${what}`,
+        keeps: "Let it run",
+      }}
     >
       Pause
     </ActionButton>

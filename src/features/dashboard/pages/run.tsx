@@ -111,7 +111,12 @@ const Actions: FC<{ run: ShownRun; context: PageContext }> = ({ run: { task }, c
         needs="cancel"
         to={`/api/tasks/${task.id}/cancel`}
         kind="danger"
-        asks={`Cancel task ${task.id}, and the tasks that it has started?`}
+        asks={{
+          text: `Cancel task ${task.id}, and the tasks that it has started?`,
+          does: "Cancel them all",
+          keeps: "Keep them",
+          takesReason: true,
+        }}
       >
         Cancel with its tasks
       </ActionButton>
@@ -237,7 +242,11 @@ const StepLine: FC<{ step: RunStep; of: ShownRun; id: string; isHidden: boolean;
             needs="retry"
             to={`/api/tasks/${task.id}/retry`}
             fields={{ fromStep: step.name }}
-            asks={`Run task ${task.id} again from the step ${step.name}? That step and those stored after it are dropped.`}
+            asks={{
+              text: `Run task ${task.id} again from the step ${step.name}? That step and those stored after it are dropped.`,
+              does: "Run it again from here",
+              keeps: "Keep its steps",
+            }}
           >
             Retry from here
           </ActionButton>

@@ -184,7 +184,11 @@ const Buttons: FC<{ schedule: Schedule; context: PageContext }> = ({
         context={context}
         needs="schedule"
         to={to("run")}
-        asks={`Run ${name} now? It makes one more task; its times stay as they are.`}
+        asks={{
+          text: `Run ${name} now? It makes one more task; its times stay as they are.`,
+          does: "Make one task",
+          keeps: "Wait for its time",
+        }}
       >
         Run now
       </ActionButton>
@@ -193,7 +197,11 @@ const Buttons: FC<{ schedule: Schedule; context: PageContext }> = ({
           context={context}
           needs="schedule"
           to={to("pause")}
-          asks={`Pause ${name}? It makes no tasks until it is resumed.`}
+          asks={{
+            text: `Pause ${name}? It makes no tasks until it is resumed; the times that pass meanwhile are skipped.`,
+            does: "Pause the schedule",
+            keeps: "Let it run",
+          }}
         >
           Pause
         </ActionButton>

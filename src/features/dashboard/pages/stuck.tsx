@@ -1,9 +1,11 @@
-/** "What is stuck" of the overview: one line for each cause, those that hold most tasks back first. */
+/** "What is wrong" of the overview: a line for each cause with its repair as a button, the worst and those that hold most tasks back first. */
 import type { Child, FC } from "hono/jsx";
 import { groupBy } from "../../../base/values/group-by.ts";
 import type { Cause as FoundCause } from "../../../queue/causes.ts";
 import type { Health, HealthOfQueue, Pause, UnclaimedTasks, WorkerHealth } from "../../../queue/health.ts";
+import type { PageContext } from "../page.ts";
 import { whyNotAlive, workerName } from "./parts.tsx";
+import { Repair } from "./repair.tsx";
 import { Empty, grouped, href, Panel, span, Time, tasksText } from "./ui.tsx";
 
 /** A task that waits for longer than this is worth a line. Milliseconds. */
@@ -15,59 +17,114 @@ const mostPauses = 100;
 /** Workers that are not alive have a line each, up to so many; more share one. */
 const mostWorkers = 2;
 
-interface Cause {
+/** Something that is wrong, as a row of the panel. */
+interface Line {
+  /** `null`: it is worth knowing, and not wrong for long enough to be a cause. */
+  severity: "warning" | "critical" | null;
   /** How many tasks wait for it; 0 where they are not counted. */
   tasks: number;
   line: Child;
+  /** Its repairs. */
+  repair?: Child;
 }
 
-/** @param isNew nothing has ever happened here */
-export const Stuck: FC<{
+interface StuckProps {
   health: Health;
   causes: readonly FoundCause[];
+  /** Nothing has ever happened here. */
   isNew: boolean;
-  base: string;
-}> = ({ health, causes: found, isNew, base }) => {
-  const { queues, deadWorkers, unservedFunctions, pauses } = health;
-  const paused = queues.filter(({ pausedAt }) => pausedAt !== null);
-  const told = new Set([
-    ...paused.map(({ name }) => name),
-    ...unservedFunctions.map(({ queueName }) => queueName),
-  ]);
-  const slow = queues.filter(
-    ({ name, oldestPendingAge }) => !told.has(name) && (oldestPendingAge ?? 0) > longWait,
-  );
-  const causes: Cause[] = [
-    ...unservedCauses(unservedFunctions, queues, base),
-    ...paused.map((queue) => ({ tasks: queue.pending, line: <PausedQueue queue={queue} base={base} /> })),
-    ...slow.map((queue) => ({ tasks: queue.pending, line: <SlowQueue queue={queue} base={base} /> })),
-  ];
-  const lines = [
-    ...deadLines(deadWorkers, base),
-    ...causes.sort((a, b) => b.tasks - a.tasks).map(({ line }) => line),
-    ...repairLines(found, base),
-    ...pauseLines(pauses, base),
-  ];
+  context: Pick<PageContext, "base" | "access">;
+}
+
+export const Stuck: FC<StuckProps> = (props) => {
+  const lines = linesOf(props).sort((a, b) => urgency(a) - urgency(b) || b.tasks - a.tasks);
   return (
-    <Panel title="What is stuck" id="stuck">
-      {lines.length > 0 ? <Lines lines={lines} /> : isNew ? <Start /> : <Empty>Nothing is stuck.</Empty>}
+    <Panel title="What is wrong" id="stuck" note={lines.length > 0 ? <Severities of={lines} /> : undefined}>
+      {lines.length > 0 ? (
+        <Lines lines={lines} />
+      ) : props.isNew ? (
+        <Start />
+      ) : (
+        <Empty>Nothing is wrong.</Empty>
+      )}
     </Panel>
   );
 };
 
+const urgency = ({ severity }: Line): number =>
+  severity === "critical" ? 0 : severity === "warning" ? 1 : 2;
+
+/** How many there are of each severity, as small pills. */
+const Severities: FC<{ of: readonly Line[] }> = ({ of }) => (
+  <>
+    {(["critical", "warning"] as const).map((severity) => {
+      const count = of.filter((line) => line.severity === severity).length;
+      return count === 0 ? "" : <span class={`status ${severity}`}>{`${grouped(count)} ${severity}`}</span>;
+    })}
+  </>
+);
+
+/** The causes, and what the health shows beside them. */
+function linesOf({ health, causes, context }: StuckProps): Line[] {
+  const { queues, deadWorkers, unservedFunctions, pauses } = health;
+  const { base } = context;
+  const of = (kind: FoundCause["kind"]) => causes.filter((cause) => cause.kind === kind);
+  const told = new Set([
+    ...causes.flatMap(({ queueName }) => queueName ?? []),
+    ...unservedFunctions.map(({ queueName }) => queueName),
+    ...queues.filter(({ pausedAt }) => pausedAt !== null).map(({ name }) => name),
+  ]);
+  const frozen = new Set(of("frozen").map(({ workerId }) => workerId));
+  const paused = of("paused");
+  const isTold = (name: string) => paused.some(({ queueName }) => queueName === name);
+  const plain = (line: Child, tasks = 0): Line => ({ severity: null, tasks, line });
+  return [
+    ...causes.filter(({ kind }) => kind !== "unserved").map((cause) => lineOf(cause, context)),
+    ...unservedLines(unservedFunctions, queues, of("unserved"), base),
+    ...deadLines(
+      deadWorkers.filter(({ id }) => !frozen.has(id)),
+      base,
+    ).map((line) => plain(line)),
+    ...queues
+      .filter(({ name, pausedAt }) => pausedAt !== null && !isTold(name))
+      .map((queue) => plain(<PausedQueue queue={queue} base={base} />, queue.pending)),
+    ...queues
+      .filter(({ name, oldestPendingAge }) => !told.has(name) && (oldestPendingAge ?? 0) > longWait)
+      .map((queue) => plain(<SlowQueue queue={queue} base={base} />, queue.pending)),
+    ...pauseLines(
+      pauses.filter(({ target }) => !paused.some((cause) => isOf(cause, target))),
+      base,
+    ).map((line) => plain(line)),
+  ];
+}
+
+const isOf = ({ func, group }: FoundCause, target: Pause["target"]): boolean =>
+  "func" in target && target.func === func && target.group === group;
+
+const lineOf = (cause: FoundCause, context: StuckProps["context"]): Line => ({
+  severity: cause.severity,
+  tasks: cause.tasks ?? 0,
+  line: <Why cause={cause} base={context.base} />,
+  repair: <Repair of={cause} context={context} />,
+});
+
 // ---- functions that no worker takes ----------------------------------------------------------
 
-/** The functions of a queue without a worker have one cause; each other function has one of its own. */
-function unservedCauses(
+/** The functions of a queue without a worker share a line; each other function has one of its own. */
+function unservedLines(
   unserved: readonly UnclaimedTasks[],
   queues: readonly HealthOfQueue[],
+  causes: readonly FoundCause[],
   base: string,
-): Cause[] {
+): Line[] {
   const lonely = new Set(queues.filter(({ workers }) => workers === 0).map(({ name }) => name));
-  const causes = groupBy(unserved, ({ queueName, func }) =>
+  const groups = groupBy(unserved, ({ queueName, func }) =>
     JSON.stringify(lonely.has(queueName) ? [queueName] : [queueName, func]),
   );
-  return [...causes.values()].map((all) => ({
+  const isCause = ({ queueName, func }: UnclaimedTasks) =>
+    causes.some((cause) => cause.queueName === queueName && cause.func === func);
+  return [...groups.values()].map((all) => ({
+    severity: all.some(isCause) ? "critical" : null,
     tasks: all.reduce((sum, { tasks }) => sum + tasks, 0),
     line: lonely.has(all[0]?.queueName ?? "") ? (
       <UnservedQueue functions={all} base={base} />
@@ -130,35 +187,29 @@ function deadLines(workers: readonly WorkerHealth[], base: string): Child[] {
   ];
 }
 
-// ---- causes that the health does not show ------------------------------------------------------
+// ---- causes ------------------------------------------------------------------------------------
 
-/** The other kinds have lines of their own, with links. */
-const ofHealth: readonly string[] = ["unserved", "frozen", "paused"];
-
-function repairLines(causes: readonly FoundCause[], base: string): Child[] {
-  return causes
-    .filter(({ kind }) => !ofHealth.includes(kind))
-    .map((cause) => <Repair cause={cause} base={base} />);
-}
-
-/** Why, what to look at, and the command that repairs it. */
-const Repair: FC<{ cause: FoundCause; base: string }> = ({ cause, base }) => {
-  const { fix } = cause;
+/** Why, with a link to what it is about. */
+const Why: FC<{ cause: FoundCause; base: string }> = ({ cause, base }) => {
   const why = `${cause.why.charAt(0).toUpperCase()}${cause.why.slice(1)}`;
   const place = placeOf(cause, base);
   return (
     <>
       {place === undefined ? <bdi>{why}</bdi> : <a href={place}>{why}</a>}
       {". "}
-      {fix.command === null ? "" : <code>{fix.command}</code>}
+      {cause.fix.command === null ? "" : <code>{cause.fix.command}</code>}
     </>
   );
 };
 
-function placeOf({ kind, taskId, func, schedule }: FoundCause, base: string): string | undefined {
+/** The page on which a cause can be looked into. */
+function placeOf({ kind, taskId, func, queueName, schedule }: FoundCause, base: string): string | undefined {
   if (taskId !== undefined) return href(base, `/tasks/${taskId}`);
   if (schedule !== undefined) return href(base, "/schedules");
-  if (kind === "failing") return href(base, "/tasks", { func, status: "failed" });
+  if (kind === "frozen" || kind === "crashing") return href(base, "/workers");
+  if (kind === "failing") return href(base, "/failures", { func });
+  if (func !== undefined) return href(base, "/functions/detail", { name: func });
+  if (queueName !== undefined) return href(base, "/queues/detail", { name: queueName });
   return kind === "limited" ? href(base, "/queues") : undefined;
 }
 
@@ -167,7 +218,7 @@ function placeOf({ kind, taskId, func, schedule }: FoundCause, base: string): st
 const PausedQueue: FC<{ queue: HealthOfQueue; base: string }> = ({ queue, base }) => (
   <>
     {"Queue "}
-    <a href={href(base, "/queues")}>{queue.name}</a>
+    <a href={href(base, "/queues/detail", { name: queue.name })}>{queue.name}</a>
     {" was paused "}
     <Time at={queue.pausedAt} />
     {`: ${counted(queue.pending)} pending.`}
@@ -217,13 +268,16 @@ const PausedFunction: FC<{ pause: Pause; base: string }> = ({ pause: { target, p
 // ---- the list --------------------------------------------------------------------------------
 
 /** How many lines a list shows before the rest has to be opened. */
-const openLines = 6;
+const openLines = 10;
 
-const Lines: FC<{ lines: readonly Child[] }> = ({ lines }) => {
-  const list = (some: readonly Child[]) => (
+const Lines: FC<{ lines: readonly Line[] }> = ({ lines }) => {
+  const list = (some: readonly Line[]) => (
     <ul class="lines">
-      {some.map((line) => (
-        <li>{line}</li>
+      {some.map(({ severity, line, repair }) => (
+        <li class={severity === null ? undefined : `cause ${severity}`}>
+          <div>{line}</div>
+          {repair ?? ""}
+        </li>
       ))}
     </ul>
   );

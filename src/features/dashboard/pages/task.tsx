@@ -17,11 +17,13 @@ import {
   href,
   Nothing,
   Panel,
+  type Question,
   Status,
   span,
   Table,
   Time,
 } from "./ui.tsx";
+import { Waterfall } from "./waterfall.tsx";
 
 /** Log lines that are shown: the newest. */
 const shownLines = 200;
@@ -87,6 +89,7 @@ export const task: Page<TaskData> = {
         <small>{data.task.func}</small>
       </h1>
       <Actions task={data.task} context={context} />
+      <WaitsFirst data={data} />
       <div class="columns">
         <div>
           <Call task={data.task} json={data.json} all={apiOf(context, data.task)} />
@@ -135,7 +138,7 @@ const Actions: FC<{ task: Task; context: PageContext }> = ({ task: shown, contex
           needs="cancel"
           to={to("cancel")}
           kind="danger"
-          asks={`Cancel task ${shown.id}?`}
+          asks={cancelQuestion(shown)}
         >
           Cancel
         </ActionButton>
@@ -148,7 +151,11 @@ const Actions: FC<{ task: Task; context: PageContext }> = ({ task: shown, contex
           needs="delete"
           to={to("delete")}
           kind="danger"
-          asks={`Delete task ${shown.id}, with its attempts and log lines?`}
+          asks={{
+            text: `Delete task ${shown.id}? Its attempts and log lines are deleted with it, and nothing brings them back.`,
+            does: "Delete the task",
+            keeps: "Keep it",
+          }}
         >
           Delete
         </ActionButton>
@@ -156,6 +163,32 @@ const Actions: FC<{ task: Task; context: PageContext }> = ({ task: shown, contex
     </div>
   );
 };
+
+/** What a person confirms before a task is cancelled. */
+export const cancelQuestion = ({ id, status }: Pick<Task, "id" | "status">): Question => ({
+  text:
+    status === "running"
+      ? `Cancel task ${id}? Its function gets the signal within a second, and its work so far may stay half done.`
+      : `Cancel task ${id}? It does not run.`,
+  does: "Cancel the task",
+  keeps: "Keep it",
+  takesReason: true,
+});
+
+/** Why a task that is due does not run: before all else. */
+const WaitsFirst: FC<{ data: TaskData }> = ({ data: { task: shown, waits, waitsFor, unserved } }) =>
+  shown.status !== "pending" || (waitsFor.length === 0 && unserved === null) ? (
+    <></>
+  ) : (
+    <p class="notice warning">
+      {`It ${waits}. `}
+      {waitsFor.map((hold) => (
+        <>
+          <Held by={hold} />{" "}
+        </>
+      ))}
+    </p>
+  );
 
 /** @param bytes how long it is, where it is only the beginning @param all the address of the whole */
 const Json: FC<{ text: string | null; bytes: number | undefined; all: string }> = ({ text, bytes, all }) => {
@@ -262,15 +295,16 @@ const About: FC<{ data: TaskData; context: PageContext }> = ({
   context: { base },
 }) => {
   const failure = shown.status === "failed" ? attempts.at(-1)?.failure : null;
-  const found = (name: string, value: string | null) =>
-    value === null ? <Nothing /> : <a href={href(base, "/tasks", { [name]: value })}>{value}</a>;
+  const found = (name: string, value: string) => (
+    <a href={href(base, "/tasks", { [name]: value })}>{value}</a>
+  );
   const workflow = <a href={href(base, `/workflows/${shown.id}`)}>its steps and tasks</a>;
   return (
     <Panel title="About">
       <Facts
         facts={[
-          ["Function", found("func", shown.func)],
-          ["Queue", found("queue", shown.queueName)],
+          ["Function", <a href={href(base, "/functions/detail", { name: shown.func })}>{shown.func}</a>],
+          ["Queue", <a href={href(base, "/queues/detail", { name: shown.queueName })}>{shown.queueName}</a>],
           ...(shown.groupKey === null ? [] : [["Group", found("group", shown.groupKey)] as const]),
           ...(isInWorkflow ? [["Workflow", workflow] as const] : []),
           ...(failure
@@ -281,16 +315,14 @@ const About: FC<{ data: TaskData; context: PageContext }> = ({
                 ] as const,
               ]
             : []),
-          ["Priority", String(shown.priority)],
+          ...(shown.priority === 0 ? [] : [["Priority", String(shown.priority)] as const]),
           ["Enqueued", <Time at={shown.createdAt} />],
-          ["Not before", <Time at={shown.waitUntil} />],
-          ["Started", <Time at={shown.startedAt} />],
-          ["Ended", <Time at={shown.finishedAt} />],
+          ...timesOf(shown),
           ["Retries", `${shown.retryCount} of ${shown.maxRetries}`],
-          ["Timeout", shown.timeout === null ? <Nothing /> : span(shown.timeout)],
-          ["Worker", shown.workerId ?? <Nothing />],
-          ["Unique key", found("uniqueKey", shown.uniqueKey)],
-          ["Request id", found("requestId", shown.requestId)],
+          ...(shown.timeout === null ? [] : [["Timeout", span(shown.timeout)] as const]),
+          ...(shown.workerId === null ? [] : [["Worker", shown.workerId] as const]),
+          ...(shown.uniqueKey === null ? [] : [["Unique key", found("uniqueKey", shown.uniqueKey)] as const]),
+          ...(shown.requestId === null ? [] : [["Request id", found("requestId", shown.requestId)] as const]),
           ["Generation", String(shown.generationId)],
         ]}
       />
@@ -305,59 +337,88 @@ const About: FC<{ data: TaskData; context: PageContext }> = ({
   );
 };
 
-const Timeline: FC<{ data: TaskData }> = ({ data: { task: shown, attempts, waits, waitsFor } }) => (
+/** The times that a task has, by their names. */
+const timesOf = ({ waitUntil, startedAt, finishedAt }: Task) =>
+  (
+    [
+      ["Not before", waitUntil],
+      ["Started", startedAt],
+      ["Ended", finishedAt],
+    ] as const
+  ).flatMap(([name, at]) => (at === null ? [] : [[name, <Time at={at} />] as const]));
+
+const Timeline: FC<{ data: TaskData }> = ({ data }) => (
   <Panel title="Timeline">
+    <Waterfall of={data} />
     <ol class="timeline">
       <li>
-        <Time at={shown.createdAt} /> enqueued
+        <At time={data.task.createdAt} /> enqueued
       </li>
-      {attempts.map((attempt) => (
-        <li class={attempt.outcome}>
-          <Time at={attempt.endedAt} /> {attempt.outcome}
-          {attempt.startedAt ? ` after ${span(attempt.endedAt.getTime() - attempt.startedAt.getTime())}` : ""}
-          {attempt.workerId === null ? "" : <small>{` on ${attempt.workerId}`}</small>}
-          {attempt.error ? <p>{`${attempt.error.name}: ${attempt.error.message}`}</p> : ""}
-        </li>
+      {data.attempts.map((attempt) => (
+        <Ended attempt={attempt} />
       ))}
-      {shown.status === "running" ? (
-        <li class="running">
-          <Time at={shown.startedAt} /> running
-        </li>
-      ) : (
-        ""
-      )}
-      {shown.status === "completed" ? (
-        <li class="completed">
-          <Time at={shown.finishedAt} /> completed
-          {shown.startedAt && shown.finishedAt
-            ? ` after ${span(shown.finishedAt.getTime() - shown.startedAt.getTime())}`
-            : ""}
-        </li>
-      ) : (
-        ""
-      )}
-      {isWaiting(shown) ? (
-        <li class={shown.status}>
-          {shown.status === "scheduled" ? (
-            <>
-              {`${waits}: not before `}
-              <Time at={shown.waitUntil} />
-            </>
-          ) : (
-            waits
-          )}
-          {waitsFor.map((hold) => (
-            <p>
-              <Held by={hold} />
-            </p>
-          ))}
-        </li>
-      ) : (
-        ""
-      )}
+      <Present data={data} />
     </ol>
   </Panel>
 );
+
+/** A time that stays absolute, in UTC, with how long ago it was. */
+const At: FC<{ time: Date | null }> = ({ time }) =>
+  time === null || Number.isNaN(time.getTime()) ? (
+    <Time at={time} />
+  ) : (
+    <>
+      {`${time.toISOString().slice(0, 19).replace("T", " ")} UTC`}{" "}
+      <small>
+        <Time at={time} />
+      </small>
+    </>
+  );
+
+const Ended: FC<{ attempt: Attempt }> = ({ attempt: { outcome, endedAt, startedAt, workerId, error } }) => (
+  <li class={outcome}>
+    <At time={endedAt} /> {outcome}
+    {startedAt ? ` after ${span(endedAt.getTime() - startedAt.getTime())}` : ""}
+    {workerId === null ? "" : <small>{` on ${workerId}`}</small>}
+    {error ? <p>{`${error.name}: ${error.message}`}</p> : ""}
+  </li>
+);
+
+/** What the task does now: the last entry. */
+const Present: FC<{ data: TaskData }> = ({ data: { task: shown, waits, waitsFor } }) => {
+  const { status, startedAt, finishedAt } = shown;
+  if (status === "running")
+    return (
+      <li class="running">
+        <At time={startedAt} /> running
+      </li>
+    );
+  if (status === "completed")
+    return (
+      <li class="completed">
+        <At time={finishedAt} /> completed
+        {startedAt && finishedAt ? ` after ${span(finishedAt.getTime() - startedAt.getTime())}` : ""}
+      </li>
+    );
+  if (!isWaiting(shown)) return <></>;
+  return (
+    <li class={status}>
+      {status === "scheduled" ? (
+        <>
+          {`${waits}: not before `}
+          <Time at={shown.waitUntil} />
+        </>
+      ) : (
+        waits
+      )}
+      {waitsFor.map((hold) => (
+        <p>
+          <Held by={hold} />
+        </p>
+      ))}
+    </li>
+  );
+};
 
 const Held: FC<{ by: Hold }> = ({ by: { about, name, pausedAt, throttledUntil, isOfEach, ...limit } }) => {
   const { concurrency, rate, running, nextFreeAt, hasPutOff, isKnownToHold } = limit;

@@ -180,6 +180,7 @@ const Rows: FC<{ tasks: readonly ListedTask[]; context: PageContext; selects: bo
   return (
     <Table
       label="Tasks"
+      isCards
       heads={[
         ...(selects
           ? [
@@ -227,18 +228,18 @@ const Row: FC<{ task: ListedTask; context: PageContext; selects: boolean; hasDue
     ) : (
       ""
     )}
-    <td class="number">
+    <td class="number" data-label="Id">
       {isExact(task) ? (
         <a href={href(base, `/tasks/${task.id}`)}>{String(task.id)}</a>
       ) : (
         <span title="JavaScript has no number for this id: no worker runs the task">{String(task.id)}</span>
       )}
     </td>
-    <td>
+    <td data-label="Status">
       <Status is={task.status} />
       {task.status === "running" && task.progress !== null ? <Progress task={task} /> : ""}
     </td>
-    <td class="name">
+    <td class="name" data-label="Function">
       <Name of={task.func} to={href(base, "/tasks", { func: task.func })} />
       {task.groupKey === null ? (
         ""
@@ -248,7 +249,7 @@ const Row: FC<{ task: ListedTask; context: PageContext; selects: boolean; hasDue
         </small>
       )}
     </td>
-    <td class="text">
+    <td class="text" data-label={failedBy(task) ? "Error" : "Arguments"}>
       {cut(argsText(task))}
       {task.cut?.args === undefined ? "" : <small>{bytesText(task.cut.args)}</small>}
       {failedBy(task) ? (
@@ -257,15 +258,23 @@ const Row: FC<{ task: ListedTask; context: PageContext; selects: boolean; hasDue
         ""
       )}
     </td>
-    <td class="name">
+    <td class="name" data-label="Queue">
       <Name of={task.queueName} />
     </td>
-    <td>
+    <td data-label="Enqueued">
       <Time at={task.createdAt} />
     </td>
-    {hasDue ? <td>{task.status === "scheduled" ? <Time at={task.waitUntil} /> : <Nothing />}</td> : ""}
-    <td class="number">{ranFor(task)}</td>
-    <td class="number">{task.retryCount === 0 ? <Nothing /> : `${task.retryCount} of ${task.maxRetries}`}</td>
+    {hasDue ? (
+      <td data-label="Due">{task.status === "scheduled" ? <Time at={task.waitUntil} /> : <Nothing />}</td>
+    ) : (
+      ""
+    )}
+    <td class="number" data-label="Ran for">
+      {ranFor(task)}
+    </td>
+    <td class="number" data-label="Retries">
+      {task.retryCount === 0 ? <Nothing /> : `${task.retryCount} of ${task.maxRetries}`}
+    </td>
   </tr>
 );
 

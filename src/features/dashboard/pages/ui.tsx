@@ -122,22 +122,41 @@ export const href = (base: string, path: string, query: Record<string, string | 
   return `${base}${path}${search === "" ? "" : `?${search}`}`;
 };
 
-/**
- * A button that asks for an action, if the person may. Without a script it is a form that shows an answer of its own.
- * `asks`: what has to be confirmed.
- */
+/** What a person confirms before an action: both buttons say what then happens. */
+export interface Question {
+  text: string;
+  /** On the button that does it, such as `Cancel the task`. */
+  does: string;
+  /** On the button that does nothing, such as `Keep it`. */
+  keeps: string;
+  /** Whether the action takes the field `reason`. @default false */
+  takesReason?: boolean;
+}
+
+/** The attributes of a form by which the script asks this question. */
+export const asking = (question: Question | undefined) =>
+  question === undefined
+    ? {}
+    : {
+        "data-asks": question.text,
+        "data-does": question.does,
+        "data-keeps": question.keeps,
+        ...(question.takesReason ? { "data-reason": "" } : {}),
+      };
+
+/** A button that asks for an action, if the person may. Without a script it is a form that shows an answer of its own. */
 export const ActionButton: FC<
   PropsWithChildren<{
-    context: PageContext;
+    context: Pick<PageContext, "base" | "access">;
     needs: Action;
     to: string;
     fields?: Readonly<Record<string, string>>;
     kind?: "plain" | "danger";
-    asks?: string;
+    asks?: Question;
   }>
 > = ({ context, needs, to, fields = {}, kind = "plain", asks, children }) =>
   context.access.may(needs) ? (
-    <form method="post" action={href(context.base, to)} class="action" data-asks={asks}>
+    <form method="post" action={href(context.base, to)} class="action" {...asking(asks)}>
       {Object.entries(fields).map(([name, value]) => (
         <input type="hidden" name={name} value={value} />
       ))}
@@ -148,6 +167,31 @@ export const ActionButton: FC<
   ) : (
     <></>
   );
+
+/** Small bars without axes, one for each part of a time: no script is needed. @param label what they show, for who does not see them */
+export const Spark: FC<{ counts: readonly number[]; label: string }> = ({ counts, label }) => {
+  const most = Math.max(...counts, 1);
+  const height = (count: number) => (count === 0 ? 1 : Math.max(2, Math.round((count / most) * 22)));
+  return (
+    <svg
+      class="spark"
+      viewBox={`0 0 ${counts.length * 4} 22`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={label}
+    >
+      {counts.map((count, i) => (
+        <rect
+          class={count === 0 ? "none" : undefined}
+          x={String(i * 4)}
+          y={String(22 - height(count))}
+          width="3"
+          height={String(height(count))}
+        />
+      ))}
+    </svg>
+  );
+};
 
 /** A chart: the script draws the points; without it, the table is there. */
 export const Chart: FC<{

@@ -1,0 +1,347 @@
+/** The page of one function or one queue: how it goes, what waits, what holds it back, and who serves it. */
+import type { Child, FC } from "hono/jsx";
+import type { Schedule } from "../../../base/tasks/schedule.ts";
+import { timingInWords } from "../../../base/text/timing.ts";
+import type { Cause } from "../../../queue/causes.ts";
+import type { HealthOfQueue, WorkerHealth } from "../../../queue/health.ts";
+import type { LimitInfo } from "../../../queue/limits.ts";
+import type { FunctionStats } from "../../../queue/stats.ts";
+import { BadQuery, type Page, type PageContext } from "../page.ts";
+import { Charts, type Points, pointsOf, type Range, rangeOf, rangeText } from "./charts.tsx";
+import { Kinds, loadKinds, type ShownFailure } from "./failures.tsx";
+import { Limits, SetLimit } from "./limits.tsx";
+import { head, PauseOrResume, percent, resumeQuestion, workerName } from "./parts.tsx";
+import { Stuck } from "./stuck.tsx";
+import { Count, Empty, grouped, href, Name, Nothing, Panel, Span, Status, span, Table, Time } from "./ui.tsx";
+
+/** Schedules that are looked at, and the workers that are listed. */
+const most = { schedules: 1_000, workers: 50, kinds: 5 } as const;
+
+/** Up to how many tasks are counted, and the milliseconds that this may take. */
+const counting = { cap: 10_000, budget: 30 } as const;
+
+/** A number that counting may have ended at. */
+interface Counted {
+  count: number;
+  complete: boolean;
+}
+
+interface DetailData extends Points {
+  name: string;
+  range: Range;
+  causes: Cause[];
+  pending: Counted;
+  running: Counted;
+  failed: Counted;
+  /** Milliseconds that the longest waiting task has been pending; `null`: none waits. */
+  oldestPendingAge: number | null;
+  pausedAt: Date | null;
+  limits: LimitInfo[];
+  /** The workers of its queues. */
+  workers: WorkerHealth[];
+  schedules: Schedule[];
+  /** Its attempts of the range, by function and queue. */
+  functions: FunctionStats[];
+}
+
+export interface FunctionData extends DetailData {
+  failures: ShownFailure[];
+}
+
+export interface QueueData extends DetailData {
+  queue: HealthOfQueue | null;
+}
+
+/** @throws BadQuery */
+function nameOf(query: URLSearchParams): string {
+  const name = query.get("name");
+  if (name) return name;
+  throw new BadQuery("name: expected the name of a function or a queue, got nothing");
+}
+
+type About = { func: string } | { queueName: string };
+
+async function load(context: PageContext, name: string, about: About): Promise<DetailData> {
+  const { look, reader, reads, query } = context;
+  const range = rangeOf(query.get("range"));
+  const { from, to } = range;
+  const count = (status: "pending" | "running" | "failed") =>
+    look.count({ ...about, status: [status] }, counting);
+  const [points, functions, health, causes, limits, schedules] = await Promise.all([
+    pointsOf(reads, range, about),
+    reads.functionStats({ from, to, ...about }),
+    reads.health(),
+    reads.causes(),
+    reader.listLimits(),
+    reader.listSchedules({ limit: most.schedules }),
+  ]);
+  const backlog = (await look.backlog()).filter((each) =>
+    "func" in about ? each.func === about.func : each.queueName === about.queueName,
+  );
+  const names = new Set([...backlog, ...functions].map(({ func }) => func));
+  const queues = new Set(
+    "queueName" in about ? [about.queueName] : [...backlog, ...functions].map(({ queueName }) => queueName),
+  );
+  const own = limits.filter(({ target }) => isAbout(target, about));
+  return {
+    ...{ name, range, ...points, functions },
+    causes: causes.filter((cause) =>
+      "func" in about ? cause.func === about.func : cause.queueName === about.queueName,
+    ),
+    ...{ pending: await count("pending"), running: await count("running"), failed: await count("failed") },
+    oldestPendingAge: backlog.reduce<number | null>(
+      (oldest, each) =>
+        each.oldestPendingAge === null ? oldest : Math.max(oldest ?? 0, each.oldestPendingAge),
+      null,
+    ),
+    pausedAt: own.find(({ target }) => typeof target !== "string" && !("group" in target))?.pausedAt ?? null,
+    limits: own,
+    workers: health.workers.filter(({ queueNames }) => queueNames.some((each) => queues.has(each))),
+    schedules: schedules.filter(({ func }) => ("func" in about ? func === about.func : names.has(func))),
+  };
+}
+
+/** Whether a limit or a pause is one of this function, with its groups, or of this queue. */
+function isAbout(target: LimitInfo["target"], about: About): boolean {
+  if (typeof target === "string") return false;
+  if ("func" in about) return "func" in target && target.func === about.func;
+  return "queueName" in target && target.queueName === about.queueName;
+}
+
+// ---- a function ------------------------------------------------------------------------------
+
+export const functionPage: Page<FunctionData> = {
+  path: "/functions/detail",
+  accepts: ["name", "range"],
+  title: ({ name }) => `Function ${name}`,
+  load: async (context) => {
+    const name = nameOf(context.query);
+    const detail = await load(context, name, { func: name });
+    return { ...detail, failures: await loadKinds(context, detail.range.name, most.kinds, name) };
+  },
+  view: (data, context) => {
+    const { name, pausedAt, failures, range } = data;
+    return (
+      <>
+        <h1>
+          <Name of={name} />
+          {pausedAt === null ? "" : <Status is="paused" />}
+          <small>function</small>
+        </h1>
+        <Pills data={data} of={{ func: name }} base={context.base} />
+        <div class="actions">
+          <PauseOrResume
+            target={{ func: name }}
+            isPaused={pausedAt !== null}
+            context={context}
+            asks={resumeQuestion(`the function ${name}`, data.pending.count, data.oldestPendingAge)}
+          />
+        </div>
+        <Wrong data={data} context={context} />
+        <Charts of={data} to={(to) => href(context.base, "/functions/detail", { name, range: to })} />
+        {failures.length === 0 ? (
+          ""
+        ) : (
+          <Panel title="Kinds of failures" id="failures">
+            <Kinds of={failures} range={range.name} context={context} />
+          </Panel>
+        )}
+        <OwnLimits data={data} about="func" context={context} />
+        <div class="columns">
+          <Parts data={data} by="queueName" base={context.base} />
+          <Served data={data} base={context.base} />
+        </div>
+        <Schedules data={data} base={context.base} />
+      </>
+    );
+  },
+};
+
+// ---- a queue ---------------------------------------------------------------------------------
+
+export const queuePage: Page<QueueData> = {
+  path: "/queues/detail",
+  accepts: ["name", "range"],
+  title: ({ name }) => `Queue ${name}`,
+  load: async (context) => {
+    const name = nameOf(context.query);
+    const detail = await load(context, name, { queueName: name });
+    const { queues } = await context.reads.health();
+    return { ...detail, queue: queues.find((queue) => queue.name === name) ?? null };
+  },
+  view: (data, context) => {
+    const { name, pausedAt } = data;
+    return (
+      <>
+        <h1>
+          <Name of={name} />
+          {pausedAt === null ? "" : <Status is="paused" />}
+          <small>queue</small>
+        </h1>
+        <Pills data={data} of={{ queue: name }} base={context.base} />
+        <div class="actions">
+          <PauseOrResume
+            target={{ queueName: name }}
+            isPaused={pausedAt !== null}
+            context={context}
+            asks={resumeQuestion(`the queue ${name}`, data.pending.count, data.oldestPendingAge)}
+          />
+        </div>
+        <Wrong data={data} context={context} />
+        <Charts of={data} to={(to) => href(context.base, "/queues/detail", { name, range: to })} />
+        <OwnLimits data={data} about="queue" context={context} />
+        <div class="columns">
+          <Parts data={data} by="func" base={context.base} />
+          <Served data={data} base={context.base} />
+        </div>
+        <Schedules data={data} base={context.base} />
+      </>
+    );
+  },
+};
+
+// ---- their parts -----------------------------------------------------------------------------
+
+type Part<More = object> = FC<{ data: DetailData; base: string } & More>;
+
+const Pills: Part<{ of: Record<string, string> }> = ({ data, of, base }) => {
+  const pill = (name: string, value: Child, to: string, isBad = false) => (
+    <li>
+      <a class={isBad ? "tile bad" : "tile"} href={to}>
+        <span>{name}</span>
+        <strong>{value}</strong>
+      </a>
+    </li>
+  );
+  const counted = (status: "pending" | "running" | "failed", name: string) => (
+    <>
+      {pill(
+        name,
+        <Count of={data[status].count} atLeast={!data[status].complete} />,
+        href(base, "/tasks", { ...of, status }),
+        status === "failed" && data.failed.count > 0,
+      )}
+    </>
+  );
+  const alive = data.workers.filter(({ liveness }) => liveness === "alive").length;
+  return (
+    <ul class="tiles">
+      {counted("pending", "Pending")}
+      {counted("running", "Running")}
+      {counted("failed", "Failed")}
+      {pill(
+        "Oldest pending",
+        data.oldestPendingAge === null ? <Nothing /> : span(data.oldestPendingAge),
+        href(base, "/tasks", { ...of, status: "pending" }),
+      )}
+      {pill("Workers", grouped(alive), href(base, "/workers"), alive === 0)}
+    </ul>
+  );
+};
+
+/** The causes that are about it. */
+const Wrong: FC<{ data: DetailData; context: PageContext }> = ({ data: { causes }, context }) =>
+  causes.length === 0 ? <></> : <Stuck health={nothing} causes={causes} isNew={false} context={context} />;
+
+const nothing = { queues: [], workers: [], deadWorkers: [], unservedFunctions: [], pauses: [] };
+
+const OwnLimits: FC<{ data: DetailData; about: "func" | "queue"; context: PageContext }> = ({
+  data: { limits, name },
+  about,
+  context,
+}) => (
+  <Panel title="Limits" id="limits" note="in all processes together">
+    {limits.length === 0 ? (
+      <Empty>Nothing limits it by itself. Shared names and other queues may.</Empty>
+    ) : (
+      <Limits limits={limits} context={context} />
+    )}
+    {context.access.may("limit") ? <SetLimit of={{ about, name }} context={context} /> : ""}
+  </Panel>
+);
+
+/** What runs in a queue, or where a function runs. */
+const Parts: Part<{ by: "func" | "queueName" }> = ({ data: { functions, range }, by, base }) => (
+  <Panel
+    title={by === "func" ? "Its functions" : "Its queues"}
+    note={`attempts that ended in the last ${rangeText(range)}`}
+  >
+    {functions.length === 0 ? (
+      <Empty>No attempt has ended in this time.</Empty>
+    ) : (
+      <Table
+        label={by === "func" ? "Its functions" : "Its queues"}
+        isCards
+        heads={[
+          by === "func" ? "Function" : "Queue",
+          head("Attempts"),
+          head("Failed"),
+          head("Wait p95"),
+          head("Run p95"),
+        ]}
+      >
+        {functions.map((each) => (
+          <tr>
+            <th scope="row" class="name">
+              <Name
+                of={each[by]}
+                to={href(base, by === "func" ? "/functions/detail" : "/queues/detail", { name: each[by] })}
+              />
+            </th>
+            <td class="number" data-label="Attempts">
+              {grouped(each.count)}
+            </td>
+            <td class="number" data-label="Failed">
+              {each.failed === 0 ? (
+                <Nothing />
+              ) : (
+                `${grouped(each.failed)} (${percent(each.failed, each.count)})`
+              )}
+            </td>
+            <td class="number" data-label="Wait p95">
+              <Span ms={each.wait.p95} />
+            </td>
+            <td class="number" data-label="Run p95">
+              <Span ms={each.run.p95} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+    )}
+  </Panel>
+);
+
+const Served: Part = ({ data: { workers }, base }) => (
+  <Panel title="Who serves it" id="workers">
+    {workers.length === 0 ? (
+      <p class="warn">No worker serves a queue in which its tasks are.</p>
+    ) : (
+      <ul class="lines">
+        {workers.slice(0, most.workers).map((worker) => (
+          <li>
+            <a href={href(base, "/workers")}>{workerName(worker)}</a> <Status is={worker.liveness} />{" "}
+            {`${grouped(worker.concurrency)} slots for ${worker.queueNames.join(", ")}`}
+          </li>
+        ))}
+        {workers.length > most.workers ? <li>{`and ${grouped(workers.length - most.workers)} more`}</li> : ""}
+      </ul>
+    )}
+  </Panel>
+);
+
+const Schedules: Part = ({ data: { schedules }, base }) =>
+  schedules.length === 0 ? (
+    <></>
+  ) : (
+    <Panel title="Schedules" note={<a href={href(base, "/schedules")}>All schedules</a>}>
+      <ul class="lines">
+        {schedules.map((schedule) => (
+          <li>
+            <a href={href(base, "/tasks", { schedule: schedule.name })}>{schedule.name}</a>
+            {` ${timingInWords(schedule) ?? schedule.cron ?? ""}, next `}
+            <Time at={schedule.nextAt} />
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );

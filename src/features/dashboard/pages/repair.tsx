@@ -1,0 +1,132 @@
+/** The repairs of a cause, each a button: what `cause.fix.action` says, for the person who may do so. */
+import type { FC } from "hono/jsx";
+import type { Cause, CauseAction } from "../../../queue/causes.ts";
+import type { Action } from "../access.ts";
+import type { PageContext } from "../page.ts";
+import { resumeQuestion } from "./parts.tsx";
+import { ActionButton, href, type Question, tasksText } from "./ui.tsx";
+
+type Context = Pick<PageContext, "base" | "access">;
+
+export const Repair: FC<{ of: Cause; context: Context }> = ({ of: cause, context }) => {
+  const { action } = cause.fix;
+  if (action === null) return <></>;
+  if (action.on === "limits") return <RaiseLimit of={cause} fields={action.fields} context={context} />;
+  const { needs, to, fields, name, kind, asks } = buttonOf(cause, action);
+  if (!context.access.may(needs)) return <></>;
+  const queue = cause.kind === "paused" && context.access.may("limit") ? cause.queueName : undefined;
+  return (
+    <div class="actions">
+      <ActionButton
+        context={context}
+        needs={needs}
+        to={to}
+        fields={fields}
+        kind={kind}
+        {...(asks === undefined ? {} : { asks })}
+      >
+        {name}
+      </ActionButton>
+      {queue === undefined ? (
+        ""
+      ) : (
+        <a class="button" href={`${href(context.base, "/queues/detail", { name: queue })}#set-limit`}>
+          Set its limit first…
+        </a>
+      )}
+    </div>
+  );
+};
+
+interface Button {
+  needs: Action;
+  to: string;
+  fields: Record<string, string>;
+  name: string;
+  kind: "plain" | "danger";
+  asks?: Question | undefined;
+}
+
+/** Where an action is sent to. A name may be `..`, so it stands in the query. */
+function buttonOf(cause: Cause, { on, action, fields }: CauseAction): Button {
+  if (on === "tasks") {
+    const { id = "", ...rest } = fields;
+    return {
+      ...{ needs: "cancel", to: `/api/tasks/${id}/${action}`, fields: rest, name: "Cancel the task…" },
+      kind: "danger",
+      asks: {
+        text: `Cancel task ${id}? Its function gets the signal within a second, and its work so far may stay half done.`,
+        does: "Cancel the task",
+        keeps: "Keep it",
+        takesReason: true,
+      },
+    };
+  }
+  const { name = "", group, ...rest } = fields;
+  const to = href("", `/api/${on}/${action}`, { name, group });
+  if (on === "schedules") {
+    const edits = action === "edit";
+    return {
+      ...{ needs: "schedule", to, fields: rest, kind: "plain" },
+      name: edits ? "Skip while one runs…" : "Pause the schedule…",
+      asks: {
+        text: edits
+          ? `Let the schedule ${name} skip a time while an earlier task of it has not ended? Those that wait stay.`
+          : `Pause the schedule ${name}? It makes no tasks until it is resumed; the times that pass meanwhile are skipped.`,
+        does: edits ? "Skip such times" : "Pause the schedule",
+        keeps: edits ? "Let them pile up" : "Let it run",
+      },
+    };
+  }
+  const what = group === undefined ? on.slice(0, -1) : "group";
+  const shown = group === undefined ? `the ${what} ${name}` : `the group ${group} of ${name}`;
+  if (action === "resume")
+    return {
+      ...{ needs: "resume", to, fields: rest, kind: "plain", name: `Resume the ${what}` },
+      asks: resumeQuestion(shown, cause.tasks ?? 0, cause.oldestAge ?? null),
+    };
+  return {
+    ...{ needs: "pause", to, fields: rest, kind: "plain", name: `Pause the ${what}…` },
+    asks: {
+      text: `Pause ${shown}? Its tasks wait until it is resumed; those that run go on.`,
+      does: `Pause the ${what}`,
+      keeps: "Let it run",
+    },
+  };
+}
+
+/** The fields of the limit that a person may change, with twice of what is used up. */
+const RaiseLimit: FC<{ of: Cause; fields: Record<string, string>; context: Context }> = ({
+  of: cause,
+  fields,
+  context: { access, base },
+}) => {
+  if (!access.may("limit")) return <></>;
+  const { concurrency, rate, ...rest } = fields;
+  return (
+    <form method="post" action={href(base, "/api/limits")} class="action actions raises">
+      {Object.entries(rest).map(([name, value]) => (
+        <input type="hidden" name={name} value={value} />
+      ))}
+      {concurrency === undefined ? (
+        ""
+      ) : (
+        <label>
+          <span>Running at once</span>
+          <input name="concurrency" inputmode="numeric" value={concurrency} size={5} autocomplete="off" />
+        </label>
+      )}
+      {rate === undefined ? (
+        ""
+      ) : (
+        <label>
+          <span>Starts</span>
+          <input name="rate" value={rate} size={9} autocomplete="off" />
+        </label>
+      )}
+      <button type="submit">
+        {`Raise the limit${cause.tasks === undefined ? "" : ` for ${tasksText(cause.tasks)}`}`}
+      </button>
+    </form>
+  );
+};
