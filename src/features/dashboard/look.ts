@@ -33,6 +33,9 @@ const [mostSteps, mostWaits, mostWaiting] = [500, 10_000, 200];
 /** Waits of a task that are listed. */
 const waitsOfEach = 10;
 
+/** Pending tasks that are counted of each function in a queue, and of all together. */
+const mostPending = { each: 10_000, all: 50_000 } as const;
+
 /** A wait as it is stored, whose deadline is in milliseconds since 1970. */
 type StoredWait = Omit<RunWait, "deadline"> & { deadline: number | null };
 
@@ -154,9 +157,9 @@ export class Look {
     return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
-  /** The pending tasks of each function and queue, counted up to 1: for their names and ages. @throws DatabaseError */
+  /** The pending tasks of each function and queue. @throws DatabaseError */
   async backlog(): Promise<PendingTasks[]> {
-    return await this.#reads.health.backlog(1, 1);
+    return await this.#reads.health.backlog(mostPending.each, mostPending.all);
   }
 
   /** The functions and queues that have pending tasks, by their names. @throws DatabaseError */

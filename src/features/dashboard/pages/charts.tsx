@@ -13,6 +13,8 @@ const ranges = {
   "30d": { name: "30 days", by: "hour", hours: 30 * 24, hasBefore: false },
 } as const;
 
+const day = 86_400_000;
+
 type RangeName = keyof typeof ranges;
 
 /** The time that the charts of a page show. */
@@ -61,10 +63,13 @@ export async function pointsOf(
   { name, by, from, to }: Range,
   whose: Whose = {},
 ): Promise<Points> {
-  const start = new Date(2 * from.getTime() - to.getTime());
+  const length = to.getTime() - from.getTime();
+  const start = new Date(from.getTime() - length);
+  // Of one function or queue, the rows of all others are read as well: a week and the one before would take too long.
+  const hasBefore = ranges[name].hasBefore && (length <= day || Object.keys(whose).length === 0);
   const [points, before] = await Promise.all([
     reads.stats({ from, to, by, ...whose }),
-    ranges[name].hasBefore ? reads.stats({ from: start, to: from, by, ...whose }) : [],
+    hasBefore ? reads.stats({ from: start, to: from, by, ...whose }) : [],
   ]);
   return { points, before };
 }

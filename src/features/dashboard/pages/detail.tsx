@@ -3,11 +3,12 @@ import type { Child, FC } from "hono/jsx";
 import type { Schedule } from "../../../base/tasks/schedule.ts";
 import { timingInWords } from "../../../base/text/timing.ts";
 import type { Cause } from "../../../queue/causes.ts";
-import type { HealthOfQueue, WorkerHealth } from "../../../queue/health.ts";
+import type { Health, WorkerHealth } from "../../../queue/health.ts";
 import type { LimitInfo } from "../../../queue/limits.ts";
 import type { FunctionStats } from "../../../queue/stats.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
-import { Charts, type Points, pointsOf, type Range, rangeOf, rangeText } from "./charts.tsx";
+import type { Reads } from "../reads.ts";
+import { Charts, type Points, pointsOf, type Range, rangeOf } from "./charts.tsx";
 import { Kinds, loadKinds, type ShownFailure } from "./failures.tsx";
 import { Limits, SetLimit } from "./limits.tsx";
 import { head, PauseOrResume, percent, resumeQuestion, workerName } from "./parts.tsx";
@@ -15,10 +16,10 @@ import { Stuck } from "./stuck.tsx";
 import { Count, Empty, grouped, href, Name, Nothing, Panel, Span, Status, span, Table, Time } from "./ui.tsx";
 
 /** Schedules that are looked at, and the workers that are listed. */
-const most = { schedules: 1_000, workers: 50, kinds: 5 } as const;
+const most = { schedules: 1_000, workers: 50, kinds: 5, failures: 1_000 } as const;
 
-/** Up to how many tasks are counted, and the milliseconds that this may take. */
-const counting = { cap: 10_000, budget: 30 } as const;
+/** Milliseconds of the attempts that are told by function or queue. */
+const longest = 86_400_000;
 
 /** A number that counting may have ended at. */
 interface Counted {
@@ -40,16 +41,12 @@ interface DetailData extends Points {
   /** The workers of its queues. */
   workers: WorkerHealth[];
   schedules: Schedule[];
-  /** Its attempts of the range, by function and queue. */
+  /** Its attempts of the range, of the last 24 hours at most, by function and queue. */
   functions: FunctionStats[];
 }
 
 export interface FunctionData extends DetailData {
   failures: ShownFailure[];
-}
-
-export interface QueueData extends DetailData {
-  queue: HealthOfQueue | null;
 }
 
 /** @throws BadQuery */
@@ -64,9 +61,8 @@ type About = { func: string } | { queueName: string };
 async function load(context: PageContext, name: string, about: About): Promise<DetailData> {
   const { look, reader, reads, query } = context;
   const range = rangeOf(query.get("range"));
-  const { from, to } = range;
-  const count = (status: "pending" | "running" | "failed") =>
-    look.count({ ...about, status: [status] }, counting);
+  const { to } = range;
+  const from = new Date(Math.max(range.from.getTime(), to.getTime() - longest));
   const [points, functions, health, causes, limits, schedules] = await Promise.all([
     pointsOf(reads, range, about),
     reads.functionStats({ from, to, ...about }),
@@ -88,7 +84,12 @@ async function load(context: PageContext, name: string, about: About): Promise<D
     causes: causes.filter((cause) =>
       "func" in about ? cause.func === about.func : cause.queueName === about.queueName,
     ),
-    ...{ pending: await count("pending"), running: await count("running"), failed: await count("failed") },
+    pending: {
+      count: backlog.reduce((sum, { pending }) => sum + pending, 0),
+      complete: backlog.every(({ more }) => !more),
+    },
+    running: await look.count({ ...about, status: ["running"] }, { cap: 10_000, budget: 30 }),
+    failed: await failedOf(reads, health, about),
     oldestPendingAge: backlog.reduce<number | null>(
       (oldest, each) =>
         each.oldestPendingAge === null ? oldest : Math.max(oldest ?? 0, each.oldestPendingAge),
@@ -99,6 +100,19 @@ async function load(context: PageContext, name: string, about: About): Promise<D
     workers: health.workers.filter(({ queueNames }) => queueNames.some((each) => queues.has(each))),
     schedules: schedules.filter(({ func }) => ("func" in about ? func === about.func : names.has(func))),
   };
+}
+
+/** How many tasks are failed now: the index of kinds tells it of a function, and the health of a queue. */
+async function failedOf(reads: Reads, { queues }: Pick<Health, "queues">, about: About): Promise<Counted> {
+  if ("func" in about) {
+    const kinds = await reads.failures({ since: "1h", limit: most.failures, func: about.func });
+    return {
+      count: kinds.reduce((sum, { open }) => sum + open, 0),
+      complete: kinds.length < most.failures,
+    };
+  }
+  const queue = queues.find(({ name }) => name === about.queueName);
+  return { count: queue?.failed ?? 0, complete: queue?.atLeast.includes("failed") !== true };
 }
 
 /** Whether a limit or a pause is one of this function, with its groups, or of this queue. */
@@ -159,15 +173,13 @@ export const functionPage: Page<FunctionData> = {
 
 // ---- a queue ---------------------------------------------------------------------------------
 
-export const queuePage: Page<QueueData> = {
+export const queuePage: Page<DetailData> = {
   path: "/queues/detail",
   accepts: ["name", "range"],
   title: ({ name }) => `Queue ${name}`,
   load: async (context) => {
     const name = nameOf(context.query);
-    const detail = await load(context, name, { queueName: name });
-    const { queues } = await context.reads.health();
-    return { ...detail, queue: queues.find((queue) => queue.name === name) ?? null };
+    return await load(context, name, { queueName: name });
   },
   view: (data, context) => {
     const { name, pausedAt } = data;
@@ -264,7 +276,7 @@ const OwnLimits: FC<{ data: DetailData; about: "func" | "queue"; context: PageCo
 const Parts: Part<{ by: "func" | "queueName" }> = ({ data: { functions, range }, by, base }) => (
   <Panel
     title={by === "func" ? "Its functions" : "Its queues"}
-    note={`attempts that ended in the last ${rangeText(range)}`}
+    note={`attempts that ended in the last ${range.name === "1h" ? "hour" : "24 hours"}`}
   >
     {functions.length === 0 ? (
       <Empty>No attempt has ended in this time.</Empty>
