@@ -190,6 +190,26 @@ const finds: Case[] = [
     },
   },
   {
+    name: "a search among few tasks of a status looks at these alone, page by page, and finds each once",
+    run: async ({ store }) => {
+      const between = () => insert(store, ...Array.from({ length: 5 }, () => ({ queueName: "other" })));
+      const failed: number[] = [];
+      for (let n = 0; n < 3; n += 1) {
+        failed.unshift((await taskIn(store, "failed")).id);
+        await between();
+      }
+      const text = JSON.parse(errorText).message as string;
+      const search = (options: { limit: number; after?: number }) =>
+        findTasks(store, { status: ["failed"] }, { text, ...options });
+      const all = await search({ limit: 10 });
+      assert.deepEqual([all.tasks.map(({ id }) => id), all.looked, all.next], [failed, 3, null]);
+      const first = await search({ limit: 2 });
+      assert.deepEqual([first.tasks.map(({ id }) => id), first.next], [failed.slice(0, 2), failed[1]]);
+      const rest = await search({ limit: 2, after: Number(first.next) });
+      assert.deepEqual([rest.tasks.map(({ id }) => id), rest.looked, rest.next], [failed.slice(2), 1, null]);
+    },
+  },
+  {
     name: "a search that runs out of time says how many tasks it has looked at, and where to go on",
     run: async ({ bare: store }) => {
       await many(store, 1_100);

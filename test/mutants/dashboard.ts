@@ -394,4 +394,59 @@ export const dashboardFaults: readonly Mutant[] = [
       test: "'SQLite, a file' > health > a sample counts the tasks of one status by queue and function, up to a bound",
     },
   },
+  {
+    name: "a-reader-may-raise-a-limit-on-the-overview",
+    why: "A person who may only look sees a form that the server refuses.",
+    in: "RaiseLimit",
+    find: "!access.may($any)",
+    replace: "false",
+    caughtBy: {
+      file: "test/features/dashboard/stuck.test.ts",
+      test: "a cause has its repair as a button, and a person who may only look sees none",
+    },
+  },
+  {
+    name: "a-raised-limit-is-the-one-that-is-used-up",
+    why: "The button that raises a limit sets the same limit once more.",
+    in: "limited",
+    find: "isFull ? 2 * concurrency : concurrency",
+    replace: "concurrency",
+    caughtBy: {
+      file: "test/features/causes/causes.test.ts",
+      test: "a limit is a cause when tasks have waited for it too long, and a busy healthy one is none",
+    },
+  },
+  {
+    name: "what-two-people-did-is-one-entry",
+    why: "The page of what people did says that one person has done what another did.",
+    in: "joined",
+    find: "entry.actor === row.actor",
+    replace: "true",
+    caughtBy: {
+      file: "test/features/dashboard/detail.test.ts",
+      test: "two actions of different people, or with a pause between them, stay two entries",
+    },
+  },
+  {
+    name: "a-search-among-few-loses-its-next-page",
+    why: "A page of found tasks says that it is the last one, and there are more.",
+    in: "fewWithText",
+    find: "isFull || read.length === fewRows ? $any : null",
+    replace: "null",
+    caughtBy: {
+      file: "test/conformance/sqlite.test.ts",
+      test: "'SQLite, a file' > find, edit and act on many > a search among few tasks of a status looks at these alone, page by page, and finds each once",
+    },
+  },
+  {
+    name: "a-cancel-of-many-forgets-its-reason",
+    why: "A person says why 500 tasks are cancelled, and none of them keeps it.",
+    in: "Look.actOnAll",
+    find: "actionOn(queue, kind, reason)",
+    replace: "actionOn(queue, kind)",
+    caughtBy: {
+      file: "test/features/dashboard/actions.test.ts",
+      test: "many tasks > a search in texts is counted and acted on as a whole, and cancelled tasks have the reason that was given",
+    },
+  },
 ];

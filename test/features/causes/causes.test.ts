@@ -214,7 +214,11 @@ test("a limit is a cause when tasks have waited for it too long, and a busy heal
       severity: "warning",
       func: name,
       tasks: 1,
-      fix: { command: `dbq limit --func ${name} --concurrency N` },
+      fix: {
+        command: `dbq limit --func ${name} --concurrency N`,
+        // Twice of what is used up.
+        action: { on: "limits", action: "limit", fields: { about: "func", name, concurrency: "2" } },
+      },
     },
   ]);
   release.resolve();
@@ -322,13 +326,19 @@ test("the command for a limit sets again what is used up, and keeps the rest", a
   const rated = remoteTask<() => Promise<void>>("rated");
   await queue.enqueueTasks([[rated], [rated], [rated]]);
   raw.exec("update dbq_tasks set updated_at = updated_at - 900000");
-  const commandFor = async (limit: Limit) => {
+  const fixFor = async (limit: Limit) => {
     await queue.setLimit({ func: "rated" }, limit);
-    return (await causesOf(queue)).find(({ kind }) => kind === "limited")?.fix.command;
+    return (await causesOf(queue)).find(({ kind }) => kind === "limited")?.fix;
   };
   const rate = { limit: 4, per: "5m" } as const;
-  expect(await commandFor({ rate })).toBe("dbq limit --func rated --rate N/5m");
-  expect(await commandFor({ rate: { ...rate, burst: 3 }, concurrency: 4 })).toBe(
-    "dbq limit --func rated --concurrency 4 --rate N/5m --burst 3",
-  );
+  const target = { about: "func", name: "rated" };
+  const action = (fields: object) => ({ on: "limits", action: "limit", fields: { ...target, ...fields } });
+  expect(await fixFor({ rate })).toEqual({
+    command: "dbq limit --func rated --rate N/5m",
+    action: action({ rate: "8/5m" }),
+  });
+  expect(await fixFor({ rate: { ...rate, burst: 3 }, concurrency: 4 })).toEqual({
+    command: "dbq limit --func rated --concurrency 4 --rate N/5m --burst 3",
+    action: action({ concurrency: "4", rate: "8/5m", burst: "3" }),
+  });
 });
