@@ -206,7 +206,7 @@ test("no global timer or clock is used, but in the programs: tests of apps fake 
 /** Whose contract a feature takes beside its own: it shows what others have, or moves their rows. */
 const contractsOf: Readonly<Record<string, readonly string[]>> = {
   causes: ["stats"],
-  dashboard: ["inspect", "limits", "look", "stats"],
+  dashboard: ["failures", "inspect", "limits", "look", "stats"],
   encryption: ["drain", "failures", "look", "schedules", "workflows"],
   failures: ["stats"],
   inspect: ["drain", "limits"],

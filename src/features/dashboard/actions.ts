@@ -29,9 +29,8 @@ import {
 import { inexactIn, isSameJson } from "./json-text.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
-import { doneTo } from "./pages/confirm.tsx";
 import { actsOn } from "./pages/tasks.tsx";
-import { grouped, tasksText } from "./pages/ui.tsx";
+import { doneTo, grouped, tasksText } from "./pages/ui.tsx";
 import { filterOf, mustKnow, type Query, taskIdOf } from "./query.ts";
 
 /** The most tasks that one action on many changes. */

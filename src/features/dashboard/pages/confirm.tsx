@@ -4,7 +4,7 @@ import type { Bulk } from "../actions.ts";
 import { type Fields, filterField } from "../fields.ts";
 import type { PageContext } from "../page.ts";
 import type { Query } from "../query.ts";
-import { grouped, href, tasksText } from "./ui.tsx";
+import { doneTo, grouped, href, tasksText } from "./ui.tsx";
 
 /** An action on many tasks, and how many it would change. */
 export interface Counted extends Bulk {
@@ -79,9 +79,6 @@ function whatItDoes(action: string, count: number, complete: boolean): string {
   if (complete) return `This will ${action} ${tasksText(count)}.`;
   return `This will ${action} all tasks that match: ${tasksText(count)} were counted in a second, and there may be more.`;
 }
-
-/** What was done to tasks, as a sentence says it after their number. */
-export const doneTo = { retry: "retried", cancel: "cancelled", delete: "deleted" } as const;
 
 /** On the link that does nothing. */
 const keepsOf = (action: string, count: number): string =>

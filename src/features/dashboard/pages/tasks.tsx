@@ -249,15 +249,7 @@ const Row: FC<{ task: ListedTask; context: PageContext; selects: boolean; hasDue
         </small>
       )}
     </td>
-    <td class="text" data-label={failedBy(task) ? "Error" : "Arguments"}>
-      {cut(argsText(task))}
-      {task.cut?.args === undefined ? "" : <small>{bytesText(task.cut.args)}</small>}
-      {failedBy(task) ? (
-        <small class="bad">{cut(`${failedBy(task)?.name}: ${failedBy(task)?.message}`)}</small>
-      ) : (
-        ""
-      )}
-    </td>
+    <ArgsCell of={task} />
     <td class="name" data-label="Queue">
       <Name of={task.queueName} />
     </td>
@@ -276,6 +268,19 @@ const Row: FC<{ task: ListedTask; context: PageContext; selects: boolean; hasDue
       {task.retryCount === 0 ? <Nothing /> : `${task.retryCount} of ${task.maxRetries}`}
     </td>
   </tr>
+);
+
+/** The arguments, and the error of a task that has failed. */
+const ArgsCell: FC<{ of: ListedTask }> = ({ of: task }) => (
+  <td class="text" data-label={failedBy(task) ? "Error" : "Arguments"}>
+    {cut(argsText(task))}
+    {task.cut?.args === undefined ? "" : <small>{bytesText(task.cut.args)}</small>}
+    {failedBy(task) ? (
+      <small class="bad">{cut(`${failedBy(task)?.name}: ${failedBy(task)?.message}`)}</small>
+    ) : (
+      ""
+    )}
+  </td>
 );
 
 export const Progress: FC<{ task: Task }> = ({ task: { progress, progressNote } }) => (

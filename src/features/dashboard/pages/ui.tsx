@@ -39,6 +39,9 @@ export function bytesText(bytes: number): string {
 /** Such as `1 task` and `1,005 tasks`. */
 export const tasksText = (count: number): string => `${grouped(count)} ${count === 1 ? "task" : "tasks"}`;
 
+/** What was done to tasks, as a sentence says it after their number. */
+export const doneTo = { retry: "retried", cancel: "cancelled", delete: "deleted" } as const;
+
 /** A number that may be a lower bound. */
 export const Count: FC<{ of: number; atLeast?: boolean }> = ({ of, atLeast = false }) => (
   <>{`${grouped(of)}${atLeast ? "+" : ""}`}</>
