@@ -201,19 +201,7 @@ export const Kinds: FC<{ of: readonly ShownFailure[]; range: Range; context: Pag
         <td data-label="Last seen">
           <Time at={failure.lastAt} />
         </td>
-        {access.may("retry") ? (
-          <td class="acts">
-            {failure.open === 0 ? (
-              ""
-            ) : (
-              <OfKind id={failure.id} action="retry" base={base}>
-                Retry all…
-              </OfKind>
-            )}
-          </td>
-        ) : (
-          ""
-        )}
+        {access.may("retry") ? <RetryCell of={failure} base={base} /> : ""}
       </tr>
     ))}
   </Table>
@@ -225,6 +213,18 @@ function sparkText(times: readonly number[], range: string): string {
   const half = times.slice(Math.ceil(times.length / 2)).reduce((sum, count) => sum + count, 0);
   return `${grouped(total)} failed attempts in ${range}, ${grouped(half)} of them in its second half`;
 }
+
+const RetryCell: FC<{ of: ShownFailure; base: string }> = ({ of: { id, open }, base }) => (
+  <td class="acts">
+    {open === 0 ? (
+      ""
+    ) : (
+      <OfKind id={id} action="retry" base={base}>
+        Retry all…
+      </OfKind>
+    )}
+  </td>
+);
 
 // ---- one kind --------------------------------------------------------------------------------
 

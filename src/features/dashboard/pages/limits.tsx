@@ -48,9 +48,7 @@ const mayAct = ({ access }: PageContext) =>
   access.may("limit") || access.may("pause") || access.may("resume");
 
 const LimitRow: FC<{ limit: LimitInfo; context: PageContext }> = ({ limit, context }) => {
-  const { fromCode, concurrency, rate, waiting, hasGroups, nextFreeAt, pausedAt } = limit;
-  const { about, name, group } = partsOf(limit.target);
-  const isLimit = concurrency !== null || rate !== null;
+  const { fromCode, rate, waiting, hasGroups, nextFreeAt, pausedAt } = limit;
   return (
     <tr>
       <th scope="row" class="name">
@@ -76,41 +74,46 @@ const LimitRow: FC<{ limit: LimitInfo; context: PageContext }> = ({ limit, conte
       <td class="nowrap" data-label="State">
         <Paused at={pausedAt} />
       </td>
-      {mayAct(context) ? (
-        <td class="acts">
-          {typeof limit.target === "string" || "queueName" in limit.target ? (
-            ""
-          ) : (
-            <PauseOrResume
-              target={limit.target}
-              isPaused={pausedAt !== null}
-              context={context}
-              asks={resumeQuestion(targetText(limit.target), waiting ?? 0, null)}
-            />
-          )}
-          {fromCode || !isLimit || !context.access.may("limit") ? (
-            ""
-          ) : (
-            <ActionButton
-              context={context}
-              needs="limit"
-              to="/api/limits"
-              fields={{ about, name, ...(group === undefined ? {} : { group }), remove: "yes" }}
-              asks={{
-                text: `Remove the limit of ${targetText(limit.target)}? Tasks that wait for it start as soon as a worker has a free slot.`,
-                does: "Remove the limit",
-                keeps: "Keep it",
-              }}
-              kind="danger"
-            >
-              Remove
-            </ActionButton>
-          )}
-        </td>
-      ) : (
-        ""
-      )}
+      {mayAct(context) ? <Acts limit={limit} context={context} /> : ""}
     </tr>
+  );
+};
+
+const Acts: FC<{ limit: LimitInfo; context: PageContext }> = ({ limit, context }) => {
+  const { fromCode, concurrency, rate, waiting, pausedAt } = limit;
+  const { about, name, group } = partsOf(limit.target);
+  const isLimit = concurrency !== null || rate !== null;
+  return (
+    <td class="acts">
+      {typeof limit.target === "string" || "queueName" in limit.target ? (
+        ""
+      ) : (
+        <PauseOrResume
+          target={limit.target}
+          isPaused={pausedAt !== null}
+          context={context}
+          asks={resumeQuestion(targetText(limit.target), waiting ?? 0, null)}
+        />
+      )}
+      {fromCode || !isLimit || !context.access.may("limit") ? (
+        ""
+      ) : (
+        <ActionButton
+          context={context}
+          needs="limit"
+          to="/api/limits"
+          fields={{ about, name, ...(group === undefined ? {} : { group }), remove: "yes" }}
+          asks={{
+            text: `Remove the limit of ${targetText(limit.target)}? Tasks that wait for it start as soon as a worker has a free slot.`,
+            does: "Remove the limit",
+            keeps: "Keep it",
+          }}
+          kind="danger"
+        >
+          Remove
+        </ActionButton>
+      )}
+    </td>
   );
 };
 
