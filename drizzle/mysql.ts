@@ -85,6 +85,8 @@ export const dbqTasks = mysqlTable(
     putOffBy: json("put_off_by"),
     /** The kind of failure with which a failed task has ended: an `id` of `dbq_failures`. */
     failure: name("failure", { length: 16 }),
+    /** While the task has never started: when it ends as cancelled; null: it does not expire. */
+    expiresAt: time("expires_at"),
     /** The order of claims: MariaDB before 10.8 has no descending indexes. */
     claimRank: bigint("claim_rank", whole).generatedAlwaysAs(sql`(-\`priority\`)`, { mode: "virtual" }),
     /**
@@ -125,6 +127,11 @@ export const dbqTasks = mysqlTable(
       sql`(case when \`status\` in ('completed', 'failed', 'cancelled') then \`status\` end)`,
       { mode: "virtual" },
     ),
+    /** When the task expires, while it has never started; null for all others. */
+    expiryAt: time("expiry_at").generatedAlwaysAs(
+      sql`(case when \`started_at\` is null then \`expires_at\` end)`,
+      { mode: "virtual" },
+    ),
   },
   // MySQL has no partial indexes. Each change of status changes an entry of each index whose columns it changes: so most are null.
   (t) => [
@@ -139,6 +146,7 @@ export const dbqTasks = mysqlTable(
     index("dbq_tasks_of_schedule").on(t.unfinishedOf),
     index("dbq_tasks_parent").on(t.parentId),
     index("dbq_tasks_failure").on(t.failure),
+    index("dbq_tasks_expiry").on(t.expiryAt),
   ],
 );
 

@@ -72,6 +72,8 @@ const taskColumns = {
   putOffBy: text("put_off_by"),
   /** The kind of failure with which a failed task has ended: an `id` of `dbq_failures`. */
   failure: text("failure"),
+  /** While the task has never started: when it ends as cancelled; null: it does not expire. */
+  expiresAt: timestamp("expires_at", time),
 };
 
 const tasksIn = <S extends string | undefined>(table: PgTableFn<S>) =>
@@ -107,6 +109,7 @@ const tasksIn = <S extends string | undefined>(table: PgTableFn<S>) =>
     index("dbq_tasks_parent").on(t.parentId, t.id).where(sql`parent_id is not null`),
     // Without the status: else each claim and each end would cost SQLite and Postgres a look at this index.
     index("dbq_tasks_failure").on(t.failure, t.id).where(sql`failure is not null`),
+    index("dbq_tasks_expiry").on(t.expiresAt).where(sql`expires_at is not null and started_at is null`),
   ]);
 
 /** One row per task. Every column has a default but `func`, so that a plain INSERT is a valid enqueue. */

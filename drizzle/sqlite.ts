@@ -64,6 +64,8 @@ export const dbqTasks = sqliteTable(
     putOffBy: text("put_off_by"),
     /** The kind of failure with which a failed task has ended: an `id` of `dbq_failures`. */
     failure: text("failure"),
+    /** While the task has never started: when it ends as cancelled; null: it does not expire. */
+    expiresAt: integer("expires_at"),
   },
   (t) => [
     // Each index holds only the rows that its question is about: a claim costs the same beside a million finished rows.
@@ -96,6 +98,7 @@ export const dbqTasks = sqliteTable(
     index("dbq_tasks_parent").on(t.parentId).where(sql`parent_id is not null`),
     // Without the status: else each claim and each end would cost SQLite and Postgres a look at this index.
     index("dbq_tasks_failure").on(t.failure).where(sql`failure is not null`),
+    index("dbq_tasks_expiry").on(t.expiresAt).where(sql`expires_at is not null and started_at is null`),
   ],
 );
 

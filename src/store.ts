@@ -34,6 +34,8 @@ export type NewTask = {
   /** Milliseconds from now by the database's clock; makes the task `scheduled`. Not together with `waitUntil`. */
   delay: number | null;
   timeout: number | null;
+  /** Milliseconds from now by the database's clock, after which a task that has not started ends as cancelled; null: none. */
+  expiresIn: number | null;
   requestId: string | null;
   uniqueKey: string | null;
   /** Undefined: the task holds its key until it has finished, and an enqueue with the key leaves the task as it is. */
@@ -172,7 +174,8 @@ export type Outcome = TaskVersion & {
     | { kind: "cancelled"; error: string; attempt: AttemptRecord | undefined }
     /** `throttled`: no task of its group was to start meanwhile, which `LimitStore.throttle` has written. */
     | { kind: "snoozed"; delay: number; throttled?: true }
-    | { kind: "interrupted" }
+    /** `begun`: whether its function may have been called, so that the task does not expire any more. @default true */
+    | { kind: "interrupted"; begun?: boolean }
   );
 
 export type OutcomeKind = Outcome["kind"];
@@ -249,6 +252,8 @@ export interface SettleAndClaimResult {
   retaken?: boolean | undefined;
   /** Where the claim has a transaction of its own: the error that it failed with. The outcomes were settled all the same. */
   failure?: unknown;
+  /** The ids of tasks that the claim has found expired, and ended as cancelled. */
+  expired?: readonly number[] | undefined;
   /** The outcomes that the database refuses for good. */
   refused?: ReadonlyMap<Outcome, Refusal> | undefined;
 }
@@ -433,7 +438,9 @@ export interface Crash {
 /** How many tasks `promote` made pending, and when the next work is due. */
 export interface Promoted {
   promoted: number;
-  /** Milliseconds until the next scheduled task is due; undefined: there is none. */
+  /** How many tasks it has ended, since they had expired. Absent: none. */
+  expired?: number;
+  /** Milliseconds until the next scheduled task is due or the next task expires; undefined: there is none. */
   nextDue: number | undefined;
   /** Milliseconds until the next schedule is due; absent: none is. */
   nextSlot?: number;
@@ -536,7 +543,9 @@ export interface WorkerStore {
     onKept?: OnKept,
   ): Promise<number>;
 
-  /** Makes due tasks pending, at most `limit`. One that the database refuses to change is passed over for a minute. */
+  /**
+   * Makes due tasks pending, at most `limit`, and ends as many that have expired as cancelled. One that the database refuses to change is passed over for a minute.
+   */
   promote(limit: number, onKept?: OnKept): Promise<Promoted>;
 
   /**

@@ -54,12 +54,9 @@ export interface Task<R = unknown> {
   /** The last failure, or the reason of the cancellation. */
   error: TaskError | null;
   status: TaskStatus;
-  /** Grows by one with every state change, and never restarts. */
-  /**
-   * The task is to fail or to be cancelled, and undoes its steps before: its `error` says why. It is `pending`, `scheduled` or
-   * `running` meanwhile.
-   */
+  /** An unfinished task that is to fail or to be cancelled undoes its steps before: its `error` says why. */
   undoing: boolean;
+  /** Grows by one with every state change, and never restarts. */
   generationId: number;
   createdAt: Date;
   /** When the status last changed, or the progress was written. */
@@ -106,6 +103,8 @@ export interface Task<R = unknown> {
   parentId: number | null;
   /** The first ancestor of the task; `null` for a task without a parent. */
   rootId: number | null;
+  /** The task ends as cancelled if its first attempt has not started by then (`expiresIn`); `null`: it does not expire. */
+  expiresAt: Date | null;
 }
 
 /** A task as stores read and write it: JSON as text, times as milliseconds since 1970. */
@@ -143,6 +142,7 @@ export interface TaskRecord {
   parentId: number | null;
   /** Its own id: the task has steps or children, and no parent. */
   rootId: number | null;
+  expiresAt: number | null;
 }
 
 /** The JSON columns of a task. */

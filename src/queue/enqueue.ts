@@ -8,7 +8,7 @@ import {
   registrationOf,
   type TaskDefinition,
 } from "../base/tasks/registry.ts";
-import type { ReadCallOptions } from "../base/tasks/task-options.ts";
+import { delayOf, expiryOf, type ReadCallOptions } from "../base/tasks/task-options.ts";
 import { asyncSchema } from "../base/validation/checks.ts";
 import { checkSize, decodeArgs, decodeObject, encodeArgs, encodeObject } from "../base/values/codec.ts";
 import { beginning, describeThrown } from "../base/values/thrown.ts";
@@ -69,6 +69,7 @@ export function prepare(
     waitUntil: options.waitUntil ?? null,
     delay: delayOf(options),
     timeout: options.timeout ?? null,
+    expiresIn: expiryOf(name, options),
     requestId: options.requestId ?? null,
     uniqueKey: options.uniqueKey ?? null,
     unique: uniquenessOf(name, options),
@@ -117,11 +118,6 @@ export function checked(prepared: readonly Prepared[], synchronous: boolean): Ma
 
 async function allChecked(prepared: readonly Prepared[]): Promise<void> {
   for (const { checking } of prepared) await checking;
-}
-
-function delayOf({ delay, onDuplicate, debounceLimit }: Partial<ReadCallOptions>): number | null {
-  if (delay === undefined) return null;
-  return onDuplicate === "debounce" ? Math.min(delay, debounceLimit ?? delay) : delay;
 }
 
 /** Undefined for a call that has no key, or holds it in the usual way. @throws TypeError for a debounce without a delay, and for what needs a key */

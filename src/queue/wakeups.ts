@@ -39,6 +39,12 @@ export class Wakeups {
     for (const listener of this.#workListeners) listener(later);
   }
 
+  /** Tasks became pending. `hasEnded`: or tasks were ended, from outside of a worker. */
+  workFound(hasEnded = false): void {
+    if (hasEnded) this.taskChanged();
+    this.workAdded();
+  }
+
   taskEnded(ids?: Ids): void {
     for (const listener of this.#endListeners) listener(ids);
   }

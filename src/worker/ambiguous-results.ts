@@ -109,7 +109,13 @@ export class UnknownClaims {
     const held = await this.#store.heldBy(this.#workerId);
     const unknown = held.filter((task) => !known.has(keyOf(task)));
     const outcomes = unknown.map(
-      (task): Outcome => ({ ...task, workerId: this.#workerId, startedAt: null, kind: "interrupted" }),
+      (task): Outcome => ({
+        ...task,
+        workerId: this.#workerId,
+        startedAt: null,
+        kind: "interrupted",
+        begun: false,
+      }),
     );
     if (outcomes.length > 0) {
       const { refused = [] } = await this.#store.settleAndClaim({ outcomes, claim: undefined });

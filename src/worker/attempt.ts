@@ -233,7 +233,8 @@ export class RunningAttempt implements Execution {
     this.#released = "interrupted";
     this.#abortCall(new WorkerStoppedError());
     this.#timer?.clear();
-    const handBack = () => this.#finish(this.#outcome({ kind: "interrupted" }));
+    const begun = this.#phase !== "claimed";
+    const handBack = () => this.#finish(this.#outcome({ kind: "interrupted", begun }));
     if (isEnding) this.#timer = after(this.#executor.abortTimeoutMs, handBack);
     else handBack();
   }
@@ -288,7 +289,7 @@ export class RunningAttempt implements Execution {
     if (!isA(error, KeyMissingError)) return this.#failed({ error, as: "failed", final: true });
     if (!this.#host.setAside) return this.#outcome({ kind: "snoozed", delay: setAsideFor });
     this.#host.setAside(this.record, error);
-    return this.#outcome({ kind: "interrupted" });
+    return this.#outcome({ kind: "interrupted", begun: false });
   }
 
   // ---- the call ------------------------------------------------------------------------------

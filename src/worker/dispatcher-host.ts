@@ -40,8 +40,8 @@ export interface DispatcherHost {
   sharing(funcs: readonly string[]): ReadonlyMap<string, Sharing> | undefined;
   /** Another process has declared this worker dead and deleted its row. */
   onDeclaredDead(): void;
-  /** A claim was answered; `more`: there may be more tasks than it had slots for. */
-  onClaim(more: boolean): void;
+  /** A claim was answered. `more`: there may be more tasks than it had slots for. `expired`: the ids of tasks that it has ended. */
+  onClaim(more: boolean, expired?: readonly number[]): void;
   /** A task became `scheduled`: it may be due before the next one that is known. */
   onScheduled(): void;
   reportStarted(record: TaskRecord): void;

@@ -317,8 +317,8 @@ export class Dispatcher {
     if (delay !== undefined) this.#againTimer = after(delay, () => this.lookForWork(), { keepAlive: false });
   }
 
-  #notify({ batch, claim }: Cycle, { more, registered, retaken = false }: SettleAndClaimResult): void {
-    if (claim) this.#host.onClaim(more);
+  #notify({ batch, claim }: Cycle, { more, registered, retaken, expired }: SettleAndClaimResult): void {
+    if (claim) this.#host.onClaim(more, expired);
     if (!registered) this.#host.onDeclaredDead();
     const kinds = new Set(batch.map(({ outcome }) => outcome.kind));
     const isOneHeldUp = batch.some(({ outcome }) => isHeldUp(outcome));

@@ -35,7 +35,7 @@ export function maintenanceOf(
     store,
     retention: options.retention,
     clock: options.clock,
-    onWork: () => wakeups.workAdded(),
+    onWork: (hasEnded) => wakeups.workFound(hasEnded),
     onRescued: (dead, tasks) => {
       wakeups.taskEnded();
       of.onRescued(dead, tasks);

@@ -46,8 +46,8 @@ export interface JobHost {
   readonly workerId: string;
   /** The app's code that it runs; undefined: a drain and a Manager run none. */
   readonly code?: HostedCode | undefined;
-  /** Tasks became pending. */
-  onWork(): void;
+  /** Tasks became pending. `hasEnded`: or tasks were ended. */
+  onWork(hasEnded?: boolean): void;
   /** Reports an error that stops only a part of the job. */
   report(error: unknown, where: string): void;
 }

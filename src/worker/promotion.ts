@@ -9,8 +9,8 @@ export const promoteBatch = 500;
 
 export interface PromotionHost {
   readonly store: Pick<WorkerStore, "promote">;
-  /** Tasks became pending. */
-  onWork(): void;
+  /** Tasks became pending. `hasEnded`: or tasks were ended. */
+  onWork(hasEnded?: boolean): void;
   report(error: unknown, where: string): void;
 }
 
@@ -22,10 +22,16 @@ export function promotion(host: PromotionHost, others: readonly PeriodicJob[]): 
   return {
     name,
     async run() {
-      const { promoted, nextDue, unreadableId, ...next } = await host.store.promote(promoteBatch, kept.add);
+      const {
+        promoted,
+        expired = 0,
+        nextDue,
+        unreadableId,
+        ...next
+      } = await host.store.promote(promoteBatch, kept.add);
       kept.tell();
       for (const each of others) each.hear(next);
-      if (promoted > 0) host.onWork();
+      if (promoted + expired > 0) host.onWork(expired > 0);
       warnOf(unreadableId);
       return Math.min(nextDue ?? longestSleep, longestSleep);
     },

@@ -25,7 +25,7 @@ export interface SweepHost {
   readonly store: Pick<WorkerStore, "workers" | "heartbeat" | "rescue">;
   readonly workerId: string;
   /** Tasks became pending, or may have room under a limit. */
-  onWork(): void;
+  onWork(hasEnded?: boolean): void;
   onRescued(workerId: string, tasks: number): void;
   /** These tasks were charged with the crash of their worker. */
   readonly onCrashes?: ((crashes: readonly Crash[]) => void) | undefined;

@@ -237,8 +237,9 @@ export class Worker<C = unknown> extends WorkerEmitter {
       sharing: (funcs) => limits.sharing(funcs),
       onDeclaredDead: () => this.#onDeclaredDead(),
       onScheduled,
-      onClaim: (more) => {
+      onClaim: (more, expired) => {
         wakeups.taskNoted();
+        if (expired) wakeups.taskChanged(expired);
         if (more) changeListener.busy();
         else changeListener.idle();
       },

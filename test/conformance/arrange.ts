@@ -25,6 +25,7 @@ export function newTask(changes: Partial<NewTask> = {}): NewTask {
     waitUntil: null,
     delay: null,
     timeout: null,
+    expiresIn: null,
     requestId: null,
     uniqueKey: null,
     fillDefaults: 0,

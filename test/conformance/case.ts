@@ -99,6 +99,7 @@ export type GroupName =
   | "cancel and retry"
   | "find, edit and act on many"
   | "purge and prune"
+  | "expiry"
   | "promote"
   | "workers: register, rescue, unregister"
   | "rows that the database refuses to change"

@@ -145,11 +145,12 @@ export function checked(store: FullStore): FullStore {
     settleAndClaim: (turn) =>
       account(
         () => store.settleAndClaim(turn),
-        ({ settled, claimed }) => {
+        ({ settled, claimed, expired = [] }) => {
           const moved = new Map<number, number>();
           const add = (id: number) => moved.set(id, (moved.get(id) ?? 0) + 1);
           for (const [i, { id }] of turn.outcomes.entries()) if (settled[i]) add(id);
           for (const { id } of claimed) add(id);
+          for (const id of expired) add(id);
           return { moved };
         },
       ),
@@ -179,7 +180,7 @@ export function checked(store: FullStore): FullStore {
     promote: (limit) =>
       account(
         () => store.promote(limit),
-        ({ promoted }) => ({ moved: promoted }),
+        ({ promoted, expired = 0 }) => ({ moved: promoted + expired }),
       ),
     freeKeys: (after, limit) =>
       account(

@@ -58,11 +58,12 @@ export const insertGroup: Group = {
           delay: _,
           ...rest
         } = { delay: null, ...(await recordOf(store, first.id)) };
-        const { delay: __, ...expected } = given;
+        const { delay: __, expiresIn: ___, ...expected } = given;
         assert.deepEqual(rest, {
           ...expected,
           id: first.id,
           scheduleName: null,
+          expiresAt: null,
           slot: null,
           result: null,
           error: null,

@@ -10,10 +10,10 @@ import type { Context, Group } from "./case.ts";
 
 const ofName = (name: string): LimitScope => ({ kind: "name", name, group: "" });
 const ofQueue = (name: string): LimitScope => ({ kind: "queue", name, group: "" });
-const ofFunc = (name = "resize"): LimitScope => ({ kind: "func", name, group: "" });
+export const ofFunc = (name = "resize"): LimitScope => ({ kind: "func", name, group: "" });
 const ofGroup = (group: string, name = "resize"): LimitScope => ({ kind: "group", name, group });
 
-const atOnce = (concurrency: number): LimitValues => ({ concurrency, rate: null });
+export const atOnce = (concurrency: number): LimitValues => ({ concurrency, rate: null });
 const each = (limit: number, per: number, burst = 1): LimitValues => ({
   concurrency: null,
   rate: { limit, per, burst },

@@ -77,7 +77,10 @@ function retries(status: TaskStatus): Case {
           finishedAt: null,
         },
       );
-      const again = await store.insert([{ ...task, delay: null, waitUntil: null }], "report");
+      const again = await store.insert(
+        [{ ...task, delay: null, waitUntil: null, expiresIn: null }],
+        "report",
+      );
       assert.deepEqual(again, [{ id: task.id, duplicate: true }], "the retried task holds its key again");
     },
   };

@@ -7,6 +7,7 @@ import { claimGroup } from "./claim.ts";
 import { contentionGroup } from "./contention.ts";
 import { drainsGroup } from "./drains.ts";
 import { exactIdsGroup } from "./exact-ids.ts";
+import { expiryGroup } from "./expiry.ts";
 import { failuresGroup } from "./failures.ts";
 import { healthGroup } from "./health.ts";
 import { heartbeatGroup } from "./heartbeat.ts";
@@ -46,6 +47,7 @@ export const suite: readonly Group[] = [
   operateGroup,
   lookGroup,
   purgeGroup,
+  expiryGroup,
   promoteGroup,
   workersGroup,
   refusedRowsGroup,

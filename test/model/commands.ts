@@ -78,6 +78,7 @@ const newTask: fc.Arbitrary<() => NewTask> = fc
     ...task,
     unique: task.uniqueKey === null ? undefined : unique,
     groupKey: null,
+    expiresIn: null,
     parentId: null,
     rootId: null,
     args: "[1]",

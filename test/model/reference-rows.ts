@@ -53,6 +53,7 @@ export function defaultRow(now: number): Omit<TaskRecord, "id" | "func"> {
     slot: null,
     parentId: null,
     rootId: null,
+    expiresAt: null,
   };
 }
 

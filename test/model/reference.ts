@@ -105,7 +105,7 @@ export class Reference extends ReferenceRows implements Answering {
     }
   }
 
-  #insertOne({ delay, unique, ...given }: NewTask): Inserted {
+  #insertOne({ delay, unique, expiresIn: _, ...given }: NewTask): Inserted {
     const holder = this.holderOf(given.uniqueKey);
     const now = this.now();
     let waitUntil = given.waitUntil ?? (delay === null ? null : now + delay);

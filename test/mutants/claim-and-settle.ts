@@ -342,4 +342,59 @@ export const claimAndSettle: readonly Mutant[] = [
       test: "a claim whose answer is lost does not hold a task for ever",
     },
   },
+  {
+    name: "expired-task-is-claimed",
+    why: "A worker starts a task whose time is over, when no maintenance has ended it yet.",
+    in: "endExpired",
+    find: "expiresAt !== null && expiresAt <= now",
+    replace: "expiresAt !== null && expiresAt <= now - 86_400_000",
+    caughtBy: {
+      file: "test/conformance/sqlite.test.ts",
+      test: "'SQLite, a file' > expiry > a claim ends the expired tasks that it finds, and takes those behind them",
+    },
+  },
+  {
+    name: "expired-task-is-claimed-in-one-statement",
+    why: "On Postgres, a worker starts a task whose time is over, when no maintenance has ended it yet.",
+    in: "isExpired",
+    find: "`(started_at is null and expires_at is not null and expires_at <= ${now})`",
+    replace: "`(started_at is null and expires_at is null and expires_at <= ${now})`",
+    caughtBy: {
+      file: "test/conformance/postgres.test.ts",
+      test: "'Postgres' > expiry > a claim ends the expired tasks that it finds, and takes those behind them",
+    },
+  },
+  {
+    name: "expired-tasks-stop-a-claim",
+    why: "A worker that has found only expired tasks does not look for those behind them until the next poll.",
+    in: "settleAndClaim",
+    find: "result.claimed.length > 0 || result.expired !== undefined",
+    replace: "result.claimed.length > 0",
+    caughtBy: {
+      file: "test/conformance/sqlite.test.ts",
+      test: "'SQLite, a file' > expiry > a claim ends the expired tasks that it finds, and takes those behind them",
+    },
+  },
+  {
+    name: "expiry-ends-retries",
+    why: "A task whose first attempt has failed expires before its retry.",
+    in: "released",
+    find: "d.integer(p.unbegun)",
+    replace: "d.integer(1)",
+    caughtBy: {
+      file: "test/conformance/sqlite.test.ts",
+      test: "'SQLite, a file' > expiry > a task whose first attempt has begun does not expire",
+    },
+  },
+  {
+    name: "expiry-ends-only-at-claims",
+    why: "A task that expires ends only when a worker comes that would have run it.",
+    in: "Around.promote",
+    find: "nextExpiry === 0",
+    replace: "nextExpiry === -1",
+    caughtBy: {
+      file: "test/conformance/sqlite.test.ts",
+      test: "'SQLite, a file' > expiry > promote ends pending and scheduled tasks that have expired, and returns the time until the next one does",
+    },
+  },
 ];

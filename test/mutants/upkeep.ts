@@ -254,7 +254,7 @@ export const upkeepFaults: readonly Mutant[] = [
     name: "promoted-tasks-wake-nobody",
     why: "A delayed task runs when the next poll happens to come, not when it is due.",
     in: "promotion.run",
-    find: "if (promoted > 0) host.onWork();",
+    find: "if (promoted + expired > 0) host.onWork(expired > 0);",
     replace: "",
     caughtBy: {
       file: "test/worker/several-workers.test.ts",
@@ -546,7 +546,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "one-refused-row-stops-the-promotion",
     why: "One due task that an app's trigger refuses to change keeps all others scheduled.",
-    in: "Around.promote",
+    in: "Around.#promote",
     find: "await this.#batches.all(all)",
     replace: "await all()",
     caughtBy: refusing("promote makes due tasks pending around such a row, and passes over it for a while"),

@@ -33,6 +33,7 @@ describe("prepare", () => {
         waitUntil: null,
         delay: null,
         timeout: null,
+        expiresIn: null,
         requestId: null,
         uniqueKey: null,
         parentId: null,

@@ -183,6 +183,7 @@ export function options(): void {
     queueName: "a",
     maxRetries: 0,
     delay: "1m",
+    expiresIn: "2m",
     uniqueKey: "k",
     onDuplicate: "debounce",
     debounceLimit: "1h",

@@ -33,6 +33,7 @@ export function claimedRecord(id: number, func: string): TaskRecord {
       slot: null,
       parentId: null,
       rootId: null,
+      expiresAt: null,
     },
   };
 }

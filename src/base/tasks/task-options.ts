@@ -35,6 +35,11 @@ export interface CallOptions {
   waitUntil?: Date;
   /** The task does not run before this much time has passed. Excludes `waitUntil`. */
   delay?: Duration;
+  /**
+   * The task ends as `cancelled` ("expired") if its first attempt has not started this long after the enqueue, by the database's
+   * clock. Retries do not expire. Longer than `delay`. @default it does not expire
+   */
+  expiresIn?: Duration;
   /** At most one unfinished task holds this key; see `onDuplicate`, `uniqueUntil` and `uniqueFor`. */
   uniqueKey?: string;
   /**
@@ -80,6 +85,7 @@ export interface ReadCallOptions {
   maxRetries: number;
   waitUntil: number;
   delay: number;
+  expiresIn: number;
   kwargs: unknown;
   uniqueKey: string;
   onDuplicate: "return" | "error" | "replace" | "debounce";
@@ -99,6 +105,7 @@ export const callReaders: Readers<ReadCallOptions> = {
   maxRetries: integer(0, 2_147_483_647),
   waitUntil: moment,
   delay: duration(longestWait),
+  expiresIn: duration({ ...longestWait, min: 1 }),
   kwargs: anything,
   uniqueKey: label,
   onDuplicate: oneOf("return", "error", "replace", "debounce"),
@@ -141,6 +148,24 @@ function refuseContradictions(read: Partial<ReadCallOptions>, owner: string): vo
     throw new TypeError(
       `${owner}: debounceLimit is for onDuplicate "debounce", and onDuplicate is "${onDuplicate}"`,
     );
+}
+
+/** When a task is due that was enqueued with these options, in milliseconds after the enqueue; null: `waitUntil` says it, or now. */
+export function delayOf({ delay, onDuplicate, debounceLimit }: Partial<ReadCallOptions>): number | null {
+  if (delay === undefined) return null;
+  return onDuplicate === "debounce" ? Math.min(delay, debounceLimit ?? delay) : delay;
+}
+
+/**
+ * When a task expires, in milliseconds after the enqueue; null: never.
+ * @throws TypeError for a task that would expire before it is due
+ */
+export function expiryOf(name: string, { expiresIn, delay = 0 }: Partial<ReadCallOptions>): number | null {
+  if (expiresIn === undefined) return null;
+  if (expiresIn > delay) return expiresIn;
+  throw new TypeError(
+    `task "${name}": expiresIn is ${expiresIn} ms, and must be longer than delay, ${delay} ms: the task would expire before it is due`,
+  );
 }
 
 // ---- a task's definition ---------------------------------------------------------------------

@@ -28,6 +28,7 @@ export function toTask<R = unknown>(record: TaskRecord): Task<R> {
     slot: dateOrNull(record.slot),
     fillDefaults: record.fillDefaults === 1,
     traceContext: traceContextIn(record),
+    expiresAt: dateOrNull(record.expiresAt),
     rootId: record.rootId === record.id ? null : record.rootId,
   };
 }

@@ -90,7 +90,7 @@ function checkUnique(value: unknown): void {
 }
 
 /** The options that are numbers, and null by default. */
-const numbers = ["waitUntil", "delay", "timeout"];
+const numbers = ["waitUntil", "delay", "timeout", "expiresIn"];
 
 /** @param slot null: for none */
 export function taskOf(schedule: ScheduleRecord, slot: number | null): ScheduledTask {

@@ -21,14 +21,14 @@ export const soonest = (waits: readonly (number | undefined)[]): number | undefi
 export async function settleDue(queue: Queue, jobs: readonly Job[]): Promise<number | undefined> {
   const { store, wakeups } = internalsOf(queue);
   for (;;) {
-    const { promoted, nextDue, ...next } = await store.promote(promoteBatch);
+    const { promoted, expired = 0, nextDue, ...next } = await store.promote(promoteBatch);
     // The other jobs prune what is old.
     const due = jobs.filter((job) => job.dueIn?.(next) !== undefined);
     let fired = false;
     // A run that returns 0 has done something, and there may be more.
     for (const job of due) while ((await job.run()) === 0) fired = true;
-    if (promoted > 0) wakeups.workAdded();
-    if (promoted === 0 && !fired) return soonest([nextDue, next.nextSlot, next.nextWait]);
+    if (promoted + expired > 0) wakeups.workFound(expired > 0);
+    if (promoted + expired === 0 && !fired) return soonest([nextDue, next.nextSlot, next.nextWait]);
   }
 }
 

@@ -145,7 +145,10 @@ export class TestRunner extends WorkerEmitter {
       sharing: (funcs) => this.#limits.sharing(funcs),
       onDeclaredDead: () => this.#note(new Error("another worker has declared the test kit's worker dead")),
       onScheduled: () => undefined,
-      onClaim: () => wakeups.taskNoted(),
+      onClaim: (_, expired) => {
+        wakeups.taskNoted();
+        if (expired) wakeups.taskChanged(expired);
+      },
       reportStarted: (record) => {
         this.#started += 1;
         this.reportStarted(record);

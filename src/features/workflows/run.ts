@@ -669,7 +669,7 @@ const endedTask = {
   ...{ queueName: "default", retryCount: 0, maxRetries: 0, waitUntil: null, workerId: null, startedAt: null },
   ...{ finishedAt: null, requestId: null, uniqueKey: null, uniqueUntil: null, timeout: null, progress: null },
   ...{ progressNote: null, fillDefaults: 0 as const, traceContext: null, groupKey: null, scheduleName: null },
-  ...{ slot: null, parentId: null, rootId: null },
+  ...{ slot: null, parentId: null, rootId: null, expiresAt: null },
 };
 
 function usableResult(id: number, result: string | null): unknown {

@@ -56,6 +56,8 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     hasNoTime: sql.raw("due_at = timestamp'1970-01-01 00:00:00'"),
     runBy: sql.raw("run_by"),
     endedAs: sql.raw("ended_as"),
+    expiresAt: sql.raw("expiry_at"),
+    hasExpiry: sql.raw("expiry_at is not null"),
     // The index of claims begins with the status.
     someOf: { failed: sql.raw("and ended_as = 'failed' order by finished_at desc") },
   },

@@ -36,6 +36,9 @@ const cursorNames = (i: number) => [`priority${i}`, `after${i}`] as const;
 
 const sensitive = sql.raw(`(${crashSensitiveSql})`);
 
+/** Whether a task has expired. It is not claimed, and ended by a claim of its own. */
+const isExpired = (now: SQL) => sql`(started_at is null and expires_at is not null and expires_at <= ${now})`;
+
 const pending = (
   d: Dialect,
   queueName: unknown,
@@ -76,7 +79,7 @@ function candidatesOf(d: Dialect, p: Params, i: number, look: Look): SQL {
 /** Beside the claimed tasks, the statement answers with one row of facts, in the columns behind those of a task. */
 const noFacts =
   sql.raw(`null::bigint as state, null::bigint as candidates, null::text as settled, null::bigint as now,
-      null::float8 as took, null::bigint as locked`);
+      null::float8 as took, null::bigint as locked, null::bigint as expired`);
 /** Only the row of facts has a value in this column. */
 const stateAt = candidateColumns.length;
 
@@ -149,13 +152,13 @@ function settleAndClaimStatement(
       group by queue_name, func, priority, after),
     locked as (
       select found.* from wanted cross join lateral (
-        select id, generation_id, priority, ${sensitive} as crash_sensitive from ${d.tasks}
+        select id, generation_id, priority, ${sensitive} as crash_sensitive, ${isExpired(now)} as expired from ${d.tasks}
         where ${pending(d, sql.raw("wanted.queue_name"), sql.raw("wanted.func"))} ${admitted}
           and priority = wanted.priority and ${idOfClaims} > wanted.after and generation_id < ${sql.raw(String(Number.MAX_SAFE_INTEGER))}
         order by ${d.byPriority} limit wanted.n for update skip locked) as found),
     admitted as (
       select id, generation_id from (
-        select *, row_number() over (partition by crash_sensitive order by priority desc, id) as place from locked) as placed
+        select *, row_number() over (partition by crash_sensitive order by priority desc, id) as place from locked where not expired) as placed
       where place <= ${p.crashSensitive} or not crash_sensitive),
     ${note}
     claimed as (
@@ -168,7 +171,7 @@ function settleAndClaimStatement(
     union all
     select ${noTask}, coalesce((select state from worker), ${unlocked}), (select count(*) from candidates),
       (select string_agg(id::text, ',') from settled), ${d.millis(now)},
-      date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000, (select count(*) from locked)
+      date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000, (select count(*) from locked), (select count(*) from locked where expired)
       ${isRelaxed ? relaxed : sql.raw("")}`;
   };
 }
@@ -197,7 +200,7 @@ type Answer = ReturnType<typeof answerOf>;
 /** What one statement did. */
 function answerOf(answer: readonly Row[], workerId: string) {
   const facts = answer.find((row) => row[stateAt] !== null) ?? [];
-  const [state, candidates, settled, now, took, locked] = facts.slice(stateAt);
+  const [state, candidates, settled, now, took, locked, expired] = facts.slice(stateAt);
   const startedAt = Number(now);
   const toTask = (row: Row): TaskRecord => {
     const task = toCandidate(row);
@@ -213,6 +216,8 @@ function answerOf(answer: readonly Row[], workerId: string) {
     /** How many tasks it read, and how many of them it locked. */
     candidates: Number(candidates),
     locked: Number(locked),
+    /** How many of those have expired, and were not claimed. */
+    expired: Number(expired),
     // Not known where there was nothing to claim: an idle worker locks nothing.
     registered: Number(state) > 0 || Number(candidates) === 0,
     knowsLimits: Number(state) === 1,
@@ -322,7 +327,10 @@ export class OneStatementCycles extends SettleAndClaimOperations {
         // The policy would refuse the same tasks again: they do not count.
         more: behind || ((claimed.length > 0 || locked === 0) && (full || claimed.length < candidates)),
         registered,
-        further: this.#behindRefused(answer, claim, pairs),
+        further:
+          answer.expired > 0
+            ? () => this.#endExpired(answer, claim)
+            : this.#behindRefused(answer, claim, pairs),
       };
     };
   }
@@ -335,6 +343,12 @@ export class OneStatementCycles extends SettleAndClaimOperations {
     if (claim.request && claimed.length > 0) return undefined;
     if (!hidden || room === 0 || this.#depth.after(claim.limit, claim.limit) === undefined) return undefined;
     return () => this.#claimBehind({ ...claim, limit: room }, pairs);
+  }
+
+  /** The pipeline ends the expired tasks that it finds, in the transaction in which it claims. */
+  *#endExpired({ claimed, expired }: Answer, claim: ClaimRequest): Program<FurtherClaim> {
+    const limit = Math.max(expired, claim.limit - claimed.length);
+    return yield* super.run({ outcomes: [], claim: { ...claim, limit: Math.min(limit, claim.limit) } });
   }
 
   *#claimBehind(claim: ClaimRequest, pairs: Pairs): Program<FurtherClaim> {

@@ -2,6 +2,7 @@
 import type { ClaimRequest } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import type { Candidate } from "./admission.ts";
+import { endExpired, type Unexpired } from "./expiry.ts";
 import { textOf } from "./known-limits.ts";
 import { idOfPlain, isPlain, toPlainCandidate } from "./plain-candidates.ts";
 import { changes, count, type Program, rows } from "./program.ts";
@@ -9,7 +10,7 @@ import { probeNames } from "./queries.ts";
 import { toCandidate, toClaimed, toTaskState } from "./rows.ts";
 import { Spread } from "./spread.ts";
 import type { Texts } from "./texts.ts";
-import { inGroups } from "./transitions.ts";
+import { inGroups, type Transitions } from "./transitions.ts";
 
 /** SQLite allows 500 in one statement. */
 export const mostProbes = 250;
@@ -68,6 +69,8 @@ export interface Claimed {
   again?: number | undefined;
   /** Limits or pauses are about tasks of the claim. */
   limited?: boolean;
+  /** As in `SettleAndClaimResult`. */
+  expired?: readonly number[] | undefined;
   /** No place under a limit is free that one of the tasks that the request calls freed has left. */
   retaken?: boolean;
 }
@@ -96,8 +99,11 @@ export class ClaimSteps {
   /** How many of the next looks read tasks as a whole. */
   #wholeReads = 0;
 
-  constructor(texts: Texts) {
+  readonly #transitions: Transitions;
+
+  constructor(texts: Texts, transitions: Transitions) {
     this.texts = texts;
+    this.#transitions = transitions;
   }
 
   /** The candidates of these pairs: at most the claim's limit. Another worker may claim them first. */
@@ -156,6 +162,10 @@ export class ClaimSteps {
     if (admitted.length === 0) return [];
     const ids = JSON.stringify(admitted.map(({ id }) => id));
     return (yield* rows(this.texts.statements.lockThese, { ids })).map(toCandidate);
+  }
+
+  endExpired(tasks: readonly Candidate[], now: number): Program<Unexpired<Candidate>> {
+    return endExpired(tasks, now, this.#transitions);
   }
 
   /**

@@ -11,7 +11,7 @@
 import { performance } from "../../base/runtime/timers.ts";
 import type { ClaimRequest } from "../../store.ts";
 import { Admission, type AdmissionPolicy, type Candidate, Depth, policies } from "./admission.ts";
-import { byClaimOrder, type Claimed, ClaimSteps, pairsOf, type Read } from "./claim-steps.ts";
+import { byClaimOrder, type Claimed, type ClaimSteps, pairsOf, type Read } from "./claim-steps.ts";
 import { type Program, rows } from "./program.ts";
 import { toCandidate } from "./rows.ts";
 import { SteeredClaims } from "./steered-claims.ts";
@@ -31,11 +31,11 @@ export class ClaimPipeline {
   /** Claims of functions with groups, or with a limit or a pause that is about them. */
   readonly steered: SteeredClaims;
 
-  constructor(texts: Texts, among: readonly AdmissionPolicy[] = policies) {
-    this.#texts = texts;
-    this.#steps = new ClaimSteps(texts);
+  constructor(steps: ClaimSteps, among: readonly AdmissionPolicy[] = policies) {
+    this.#texts = steps.texts;
+    this.#steps = steps;
     this.#policies = among;
-    this.steered = new SteeredClaims(this.#steps, among);
+    this.steered = new SteeredClaims(steps, among);
   }
 
   /**
@@ -55,11 +55,12 @@ export class ClaimPipeline {
       : { candidates, admitted: candidates };
     const locked = this.#texts.dialect.locks ? yield* this.#lock(found, admission) : found.admitted;
     const together = read === undefined && this.#texts.dialect.oneWriter;
-    const tasks = yield* this.#steps.claim(locked, request.workerId, startedAt, together);
-    if (this.#texts.dialect.spreads) this.#steps.spread.adapt(tasks.length, locked.length);
-    const mayHaveMore = found.candidates.length >= request.limit || tasks.length < found.candidates.length;
+    const { live, ...gone } = yield* this.#steps.endExpired(locked, startedAt);
+    const tasks = yield* this.#steps.claim(live, request.workerId, startedAt, together);
+    if (this.#texts.dialect.spreads) this.#steps.spread.adapt(tasks.length, live.length);
+    const hasMore = found.candidates.length >= request.limit || tasks.length < found.candidates.length;
     // Policies would refuse the same tasks again: only those that they let through count.
-    return { tasks, more: found.admitted.length > 0 && mayHaveMore, retaken: isPlain };
+    return { tasks, more: found.admitted.length > 0 && hasMore, retaken: isPlain && !gone.expired, ...gone };
   }
 
   // ---- candidates ----------------------------------------------------------------------------

@@ -25,6 +25,7 @@ export const kindsOf = {
     progress_note: "text", fill_defaults: "integer", trace_context: "text", group_key: "text", uses: "json",
     unique_until: "time", schedule_name: "text", slot: "time", parent_id: "integer", root_id: "integer",
     manual_retries: "integer", start_key: "text", put_off_by: "text", failure: "text",
+    expires_at: "time",
   },
   dbq_attempts: {
     id: "integer", task_id: "integer", generation_id: "integer", worker_id: "text", started_at: "time",
@@ -126,6 +127,7 @@ const beginningOf = (column: string, most: number): string =>
  * Columns as they are read. Each keeps its name: rows that come as objects have no two columns of one name.
  * `json: false`: null in the place of JSON. `only`: null in the place of all others. `givenKey`: as `unique_key` the key that the
  * enqueue gave, also when the task has given it up. `longest`: a longer text is cut to so many characters, and the rest stays in the database.
+ * `unstarted`: null as `expires_at` of a task that has ever started.
  * `characters`: so many of each JSON column, from its begin; behind all columns follow the bytes of each of these.
  */
 export function listed(
@@ -135,6 +137,7 @@ export function listed(
   {
     json = true,
     givenKey = false,
+    unstarted = false,
     only = undefined as ReadonlySet<string> | undefined,
     longest = {} as Readonly<Record<string, number>>,
     characters = undefined as number | undefined,
@@ -145,6 +148,8 @@ export function listed(
     const column = sql.raw(name);
     if (only?.has(name) === false) return sql`null as ${column}`;
     if (givenKey && name === "unique_key") return sql`coalesce(unique_key, start_key) as ${column}`;
+    if (unstarted && name === "expires_at")
+      return sql`case when started_at is null then ${d.millis(column)} end as ${column}`;
     if (longest[name] !== undefined) return sql.raw(`${beginningOf(name, longest[name])} as ${name}`);
     if (isCut(name)) return sql`substr(${d.text(column)}, 1, ${sql.raw(String(characters))}) as ${column}`;
     switch (kindOf(table, name)) {
@@ -166,7 +171,7 @@ export function listed(
 
 /** Parameters of batches that are not named after a column, and are whole numbers. */
 const numbersBesideColumns = new Set([
-  ...["delay", "charge", "line", "after", "uniqueFor", "debounceLimit", "turn"],
+  ...["delay", "charge", "line", "after", "uniqueFor", "debounceLimit", "turn", "expiresIn", "unbegun"],
 ]);
 
 /** The column of a field. */

@@ -162,6 +162,10 @@ export interface IndexedText {
   runBy: SQL;
   /** The status of a finished task. */
   endedAs: SQL;
+  /** When a task expires that has never started. */
+  expiresAt: SQL;
+  /** Which tasks may expire: a condition that only such tasks meet. */
+  hasExpiry: SQL;
   /** Behind `where status = …`, for a look at some tasks of this status: makes the database read the index that holds few others. */
   someOf: Partial<Record<TaskStatus, SQL>>;
 }
@@ -172,6 +176,8 @@ export const indexedByStatus: IndexedText = {
   hasNoTime: sql.raw("wait_until is null"),
   runBy: sql.raw("worker_id"),
   endedAs: sql.raw("status"),
+  expiresAt: sql.raw("expires_at"),
+  hasExpiry: sql.raw("expires_at is not null and started_at is null"),
   someOf: {
     running: sql.raw("order by worker_id"),
     scheduled: sql.raw("order by wait_until"),

@@ -32,6 +32,8 @@ export type Release = Attempted & {
   delay: number | null;
   /** The reason; null keeps the error that the task has. */
   error: string | null;
+  /** As in `Outcome`. */
+  begun?: boolean | undefined;
 };
 
 /** Whether a task has ended; "held up": it is to end later. */

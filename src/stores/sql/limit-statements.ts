@@ -139,7 +139,7 @@ function versionStatements(d: Dialect) {
 /** Which groups have pending tasks, and which tasks have none. */
 function groupStatements(d: Dialect) {
   const { group, pendingIn, running, skips } = d.steered;
-  const task = listed(d, "dbq_tasks", steeredColumns, { json: !d.locks });
+  const task = listed(d, "dbq_tasks", steeredColumns, { json: !d.locks, unstarted: true });
   const next = (p: Readonly<Record<string, unknown>>, after: unknown) => sql`
       (select ${group} from ${d.tasks} where ${pendingIn(p.queueName)} and ${d.same("func", p.func)}
         and ${group} > ${after} order by ${group} ${sql.raw("limit 1")})`;
@@ -280,7 +280,7 @@ export function limitStatements(d: Dialect) {
 
 /** The candidates of so many pairs of a queue and a function, with the columns of tasks that a limit may be about. */
 export function steeredCandidatesOf(d: Dialect, pairs: number): Statement {
-  const columns = listed(d, "dbq_tasks", steeredColumns, { json: !d.locks });
+  const columns = listed(d, "dbq_tasks", steeredColumns, { json: !d.locks, unstarted: true });
   return candidatesOf(d, pairs, () => columns);
 }
 
@@ -289,7 +289,7 @@ export const groupName = (i: number) => `group${i}`;
 /** The first tasks of so many groups of a function. */
 export function groupCandidatesOf(d: Dialect, groups: number): Statement {
   const { group, pendingIn } = d.steered;
-  const columns = listed(d, "dbq_tasks", steeredColumns, { json: !d.locks });
+  const columns = listed(d, "dbq_tasks", steeredColumns, { json: !d.locks, unstarted: true });
   return (p) =>
     sql.join(
       Array.from(

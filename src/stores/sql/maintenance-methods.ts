@@ -1,6 +1,7 @@
 /** The methods of a store that change many rows for maintenance: each goes on around a row that the database refuses to change. */
 import type { Crash, OnKept, Promoted, TaskVersion, WorkerStore } from "../../store.ts";
 import { type Batches, PassedOver } from "./around-refused.ts";
+import type { ExpiryOperations } from "./expiry.ts";
 import type { MaintenanceOperations } from "./maintenance.ts";
 import type { Runner } from "./program.ts";
 import { RetentionPruning } from "./removal.ts";
@@ -12,14 +13,19 @@ const ignore = () => undefined;
 
 const sumOf = (amounts: readonly number[]): number => amounts.reduce((sum, amount) => sum + amount, 0);
 
+/** The shorter of two waits. Undefined: there is none. */
+const sooner = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
+
 export function maintenanceMethods(
   runner: Runner,
   ops: MaintenanceOperations,
+  expiry: ExpiryOperations,
   batches: Batches,
 ): Omit<WorkerStore, "keepAlive" | "settleAndClaim" | "progress" | "fillDefaults" | "log" | "freeKeys"> {
   const { run, write } = runner;
   const retention = new RetentionPruning(runner, ops, batches);
-  const around = new Around(runner, ops, batches);
+  const around = new Around(runner, ops, expiry, batches);
   return {
     register: (worker) => write(() => ops.register(worker)),
     unregister: (workerId, onKept = ignore) => around.unregister(workerId, onKept),
@@ -38,23 +44,52 @@ class Around {
   readonly #run: Runner["run"];
   readonly #write: Runner["write"];
   readonly #ops: MaintenanceOperations;
+  readonly #expiry: ExpiryOperations;
   readonly #batches: Batches;
   readonly #passed = new PassedOver();
 
-  constructor({ run, write }: Runner, ops: MaintenanceOperations, batches: Batches) {
+  constructor(
+    { run, write }: Runner,
+    ops: MaintenanceOperations,
+    expiry: ExpiryOperations,
+    batches: Batches,
+  ) {
     this.#run = run;
     this.#write = write;
     this.#ops = ops;
+    this.#expiry = expiry;
     this.#batches = batches;
   }
 
   async promote(limit: number, onKept: OnKept): Promise<Promoted> {
-    const nextDue = () => this.#run(() => this.#ops.nextDue(this.#passed.ids()));
-    const next = await nextDue();
-    if (next.nextDue !== 0) return { promoted: 0, ...next };
+    const look = () => this.#run(() => this.#ops.nextDue(this.#passed.ids()));
+    const { nextExpiry, ...next } = await look();
+    const [isDue, isExpired] = [next.nextDue === 0, nextExpiry === 0];
+    if (!isDue && !isExpired) return { promoted: 0, ...next, nextDue: sooner(next.nextDue, nextExpiry) };
+    // First: a task that has expired is not to become pending.
+    const expired = isExpired ? await this.#expire(limit, onKept) : 0;
+    const promoted = isDue ? await this.#promote(limit, onKept) : 0;
+    const { nextExpiry: expiry, ...then } = await look();
+    return {
+      promoted,
+      ...(expired > 0 && { expired }),
+      ...then,
+      nextDue: sooner(then.nextDue, expiry),
+    };
+  }
+
+  async #promote(limit: number, onKept: OnKept): Promise<number> {
     const all = () => this.#write(() => this.#ops.promote(limit, this.#passed.ids()));
-    const promoted = (await this.#batches.all(all)) ?? (await this.#promoteEach(limit, onKept));
-    return { promoted, ...(await nextDue()) };
+    return (await this.#batches.all(all)) ?? (await this.#promoteEach(limit, onKept));
+  }
+
+  async #expire(limit: number, onKept: OnKept): Promise<number> {
+    const [ops, passed] = [this.#expiry, this.#passed.ids()];
+    const all = await this.#batches.all(() => this.#write(() => ops.end(limit, passed)));
+    if (all !== undefined) return all;
+    const overdue = await this.#run(() => ops.overdue(limit, passed));
+    const each = async (ids: readonly number[]) => [await this.#write(() => ops.end(limit, passed, ids))];
+    return sumOf(await this.#batches.each(overdue, each, this.#passed.noting(onKept)));
   }
 
   async #promoteEach(limit: number, onKept: OnKept): Promise<number> {

@@ -109,13 +109,12 @@ export class MaintenanceOperations {
   }
 
   /** When the next scheduled task is due, and what features wait for, in one query: every worker asks once a second. */
-  *nextDue(passed?: string): Program<Omit<Promoted, "promoted">> {
-    const [[task, slot, hook, waits, wait, unreadable] = Array<null>(6).fill(null)] = yield* passed ===
-    undefined
-      ? rows(this.#s.nextDue)
-      : rows(this.#s.nextDueBut, { passed });
+  *nextDue(passed?: string): Program<Omit<Promoted, "promoted"> & { nextExpiry: number | undefined }> {
+    const [[task, slot, hook, waits, wait, unreadable, expiry] = Array<null>(7).fill(null)] =
+      yield* passed === undefined ? rows(this.#s.nextDue) : rows(this.#s.nextDueBut, { passed });
     return {
       nextDue: task === null ? undefined : Math.max(0, Number(task)),
+      nextExpiry: expiry === null ? undefined : Math.max(0, Number(expiry)),
       ...(slot === null ? {} : { nextSlot: Math.max(0, Number(slot)) }),
       ...(hook === null ? {} : { owesHooks: true }),
       ...(waits === null ? {} : { hasWaits: true }),

@@ -1,5 +1,6 @@
 /** The operations of the core on one store, by what they are about. Each is a program, which a synchronous or asynchronous driver runs. */
 import type { AdmissionPolicy } from "./admission.ts";
+import { ExpiryOperations } from "./expiry.ts";
 import { LogOperations } from "./logs.ts";
 import { MaintenanceOperations } from "./maintenance.ts";
 import { SettleAndClaimOperations } from "./settle-and-claim.ts";
@@ -16,6 +17,7 @@ export interface CoreOperations {
   /** A worker's cycle. */
   cycle: SettleAndClaimOperations;
   maintenance: MaintenanceOperations;
+  expiry: ExpiryOperations;
 }
 
 /** How a store makes the operations of its workers' cycles. */
@@ -31,12 +33,14 @@ export function coreOperationsOf(
 ): CoreOperations {
   const transitions = new Transitions(texts.statements);
   const maintenance = new MaintenanceOperations(texts, transitions);
+  const tasks = new TaskOperations(texts, transitions, maintenance);
   return {
     texts,
     transitions,
-    tasks: new TaskOperations(texts, transitions, maintenance),
+    tasks,
     logs: new LogOperations(texts.statements),
     cycle: cycleOf(transitions),
     maintenance,
+    expiry: new ExpiryOperations(texts, transitions, tasks),
   };
 }

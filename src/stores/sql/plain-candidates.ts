@@ -85,5 +85,6 @@ export function toPlainCandidate(
     slot: null,
     parentId: null,
     rootId: null,
+    expiresAt: null,
   };
 }

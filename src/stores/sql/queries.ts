@@ -57,7 +57,12 @@ const readUnlocked: ReadonlySet<string> = new Set([
 
 /** Candidates with all columns that a claim needs. */
 export function wholeCandidatesOf(d: Dialect, pairs: number): Statement {
-  const columns = listed(d, "dbq_tasks", candidateColumns, d.locks ? { only: readUnlocked } : {});
+  const columns = listed(
+    d,
+    "dbq_tasks",
+    candidateColumns,
+    d.locks ? { only: readUnlocked } : { unstarted: true },
+  );
   return candidatesOf(d, pairs, () => columns);
 }
 

@@ -69,6 +69,7 @@ export function toTaskRecord(row: Row): TaskRecord {
     slot: intOrNull(row[task.slot]),
     parentId: intOrNull(row[task.parent_id]),
     rootId: intOrNull(row[task.root_id]),
+    expiresAt: intOrNull(row[task.expires_at]),
   };
 }
 
@@ -106,7 +107,7 @@ export function toTaskBeginning(row: Row, characters: number): TaskBeginning {
 // biome-ignore format: a list to read
 export const candidateColumns = ["id", "generation_id", "func", "args", "kwargs", "error", "created_at", "priority",
   "queue_name", "retry_count", "max_retries", "wait_until", "request_id", "unique_key", "meta", "timeout", "fill_defaults",
-  "trace_context", "group_key", "schedule_name", "slot", "parent_id", "root_id"] as const;
+  "trace_context", "group_key", "schedule_name", "slot", "parent_id", "root_id", "expires_at"] as const;
 
 const candidate = positionsIn(candidateColumns);
 
@@ -145,6 +146,7 @@ export function toCandidate(row: Row): TaskRecord {
     slot: intOrNull(row[candidate.slot]),
     parentId: intOrNull(row[candidate.parent_id]),
     rootId: intOrNull(row[candidate.root_id]),
+    expiresAt: intOrNull(row[candidate.expires_at]),
   };
 }
 

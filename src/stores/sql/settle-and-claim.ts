@@ -8,7 +8,7 @@ import type {
 } from "../../store.ts";
 import type { AdmissionPolicy } from "./admission.ts";
 import { ClaimPipeline } from "./claim.ts";
-import { byClaimOrder, type Read } from "./claim-steps.ts";
+import { byClaimOrder, ClaimSteps, type Read } from "./claim-steps.ts";
 import type { Ending, Release } from "./endings.ts";
 import { type Program, rows, startsNothing, transaction } from "./program.ts";
 import { claimForSession, nothingFor } from "./session-claim.ts";
@@ -75,7 +75,7 @@ export class SettleAndClaimOperations {
     this.inTwoTransactions = texts.dialect.spreads;
     this.#texts = texts;
     this.#transitions = transitions;
-    this.#claims = new ClaimPipeline(texts, policies);
+    this.#claims = new ClaimPipeline(new ClaimSteps(texts, transitions), policies);
   }
 
   /** For each outcome, in order, whether it was accepted. In most cycles all have completed. */
@@ -162,12 +162,12 @@ export async function settleAndClaim(
     const result = "further" in did ? await claimFurther(run, did) : did;
     if (outcomes.length > 0) return result;
     if (claims < mostClaims && isInVain(result)) continue;
-    return { ...result, more: result.more && result.claimed.length > 0 };
+    return { ...result, more: result.more && (result.claimed.length > 0 || result.expired !== undefined) };
   }
 }
 
-const isInVain = ({ claimed, more, registered, failure }: SettleAndClaimResult): boolean =>
-  claimed.length === 0 && more && registered && failure === undefined;
+const isInVain = ({ claimed, more, registered, failure, expired }: SettleAndClaimResult): boolean =>
+  claimed.length === 0 && more && registered && failure === undefined && !expired;
 
 /**
  * A run of its own: what the cycle settled and claimed is committed by now, and must be told whatever becomes of this claim.

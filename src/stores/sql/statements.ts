@@ -119,6 +119,7 @@ function newRow(d: Dialect, p: Params, due: SQL): Columns {
     queue_name: sql`${p.queueName}`,
     max_retries: d.integer(p.maxRetries),
     timeout: d.integer(p.timeout),
+    expires_at: d.plus(d.now(p), d.integer(p.expiresIn)),
     request_id: sql`${p.requestId}`,
     fill_defaults: d.integer(p.fillDefaults),
     trace_context: sql`${p.traceContext}`,
@@ -255,7 +256,7 @@ function readStatements(d: Dialect) {
 }
 
 function claimStatements(d: Dialect) {
-  const candidate = listed(d, "dbq_tasks", candidateColumns);
+  const candidate = listed(d, "dbq_tasks", candidateColumns, { unstarted: true });
   return {
     /**
      * Locks the worker's row, so that a rescue cannot delete it during the claim: it would not free the claimed tasks.
@@ -323,6 +324,10 @@ export const claimed = (d: Dialect, p: Params) => {
 export const keyAtClaim = (at: SQL) =>
   sql`case when start_key is null or unique_until > ${at} then unique_key end`;
 
+/** A task that may expire has not started yet when its attempt had not begun. */
+const released = (d: Dialect, p: Params) =>
+  sql`started_at = case when ${d.integer(p.unbegun)} = 1 and expires_at is not null then null else started_at end`;
+
 function transitionStatements(d: Dialect) {
   const change = stateChange(d);
   return {
@@ -342,20 +347,20 @@ function transitionStatements(d: Dialect) {
     /** Without a result, as `failed` or `cancelled`. */
     finish: change(
       (p) => sql`status = ${p.status}, result = null, error = ${d.json(p.error)}, failure = ${p.failure},
-        updated_at = ${d.now(p)}, finished_at = ${d.now(p)}`,
+        updated_at = ${d.now(p)}, finished_at = ${d.now(p)}, expires_at = null`,
     ),
 
     /** Back to `pending` or `scheduled`. No delay: due now. */
     release: change(
       (p) => sql`status = ${p.status}, error = coalesce(${d.json(p.error)}, error),
         retry_count = retry_count + ${d.integer(p.charge)}, wait_until = ${d.plus(d.now(p), d.integer(p.delay))},
-        uses = null, put_off_by = null, updated_at = ${d.now(p)}`,
+        ${released(d, p)}, uses = null, put_off_by = null, updated_at = ${d.now(p)}`,
     ),
 
     reset: change(
       (
         p,
-      ) => sql`status = 'pending', result = null, error = null, failure = null, retry_count = 0, wait_until = null, uses = null, put_off_by = null,
+      ) => sql`status = 'pending', result = null, error = null, failure = null, retry_count = 0, wait_until = null, expires_at = null, uses = null, put_off_by = null,
         manual_retries = manual_retries + 1, started_at = null, finished_at = null, progress = null, progress_note = null, updated_at = ${d.now(p)}`,
     ),
 
@@ -427,6 +432,10 @@ function logStatements(d: Dialect) {
   } satisfies Record<string, Statement>;
 }
 
+/** Whether a task has an expiry, and no attempt of it has started. */
+const mayExpire = (d: Dialect) =>
+  sql`${d.indexed.hasExpiry} and status in ('pending', 'scheduled', 'waiting')`;
+
 /** Reads the tasks that are due. @param isAny a further condition for them */
 function dueTexts(d: Dialect, isAny: (p: Params) => SQL) {
   const version = listed(d, "dbq_tasks", taskVersionColumns);
@@ -445,7 +454,8 @@ function dueTexts(d: Dialect, isAny: (p: Params) => SQL) {
         else (select ${d.minus(d.indexed.dueAt, d.now(p))} from ${d.tasks} where status = 'scheduled' and ${isAny(p)} and ${d.indexed.dueAt} is not null order by ${d.indexed.dueAt} limit 1) end as next_due,
         ${nextSlot(d, p)} as next_slot, (select 1 from dbq_owed_hooks limit 1) as owes_hooks,
         (select 1 from dbq_waits limit 1) as has_waits, ${nextWait(d, p)} as next_wait,
-        ${unreadableId(d)} as unreadable_id`,
+        ${unreadableId(d)} as unreadable_id,
+        (select ${d.minus(d.indexed.expiresAt, d.now(p))} from ${d.tasks} where ${mayExpire(d)} and ${isAny(p)} order by ${d.indexed.expiresAt} limit 1) as next_expiry`,
   } satisfies Record<string, Statement>;
 }
 
@@ -460,7 +470,12 @@ function dueStatements(d: Dialect) {
     dueBut: but.due,
     dueAnywayBut: but.dueAnyway,
     nextDueBut: but.nextDue,
-  };
+
+    overdue: (p) => sql`
+      select ${listed(d, "dbq_tasks", taskColumns)} from ${d.tasks}
+      where ${mayExpire(d)} and ${d.indexed.expiresAt} <= ${d.now(p)} and ${isNotPassed(d, p)}
+      order by ${d.indexed.expiresAt} ${d.atMost(p.limit)} ${d.skipLocked}`,
+  } satisfies Record<string, Statement>;
 }
 
 function oldStatements(d: Dialect) {

@@ -131,7 +131,8 @@ export class SteeredClaims {
     const admitted = yield* (admission as Admission).admitted(candidates);
     admitted.push(...limits.early(admitted.length));
     const locked = this.#texts.dialect.locks ? yield* this.#lockInOrder(admitted) : admitted;
-    const tasks = yield* this.#claimCounted(locked, request.workerId, startedAt, limits);
+    const { live, ...gone } = yield* this.#steps.endExpired(locked, startedAt);
+    const tasks = yield* this.#claimCounted(live, request.workerId, startedAt, limits);
     yield* limits.end(tasks);
     for (const task of tasks) {
       this.#usesOf.set(task, limits.pairOf(task)?.uses ?? null);
@@ -140,9 +141,15 @@ export class SteeredClaims {
     const isFull = admitted.length === request.limit;
     const mayHaveMore = isFull || tasks.length < admitted.length || limits.mayStartMore;
     return {
-      ...{ tasks, more: tasks.length > 0 && mayHaveMore, again: limits.again, limited: true },
+      ...{
+        tasks,
+        more: (tasks.length > 0 && mayHaveMore) || gone.expired !== undefined,
+        again: limits.again,
+        limited: true,
+      },
       startsIn: waitsOf(tasks, startedAt),
-      retaken: this.#isRetaken(request, limits, tasks),
+      retaken: !gone.expired && this.#isRetaken(request, limits, tasks),
+      ...gone,
     };
   }
 

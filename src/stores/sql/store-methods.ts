@@ -13,7 +13,7 @@ export type CoreMethods = TaskStore & Omit<WorkerStore, "keepAlive">;
 
 export function coreMethodsOver(
   runner: Runner,
-  { tasks, logs, cycle, maintenance }: CoreOperations,
+  { tasks, logs, cycle, maintenance, expiry }: CoreOperations,
   batches: Batches,
 ): CoreMethods {
   return {
@@ -23,7 +23,7 @@ export function coreMethodsOver(
     settleAndClaim: withRefusals(runner, tasks, (asked) => settleAndClaim(runner.run, cycle, asked)),
     progress: (notes) => runner.write(() => tasks.progress(notes)),
     fillDefaults: (filled) => runner.write(() => tasks.fillDefaults(filled)),
-    ...maintenanceMethods(runner, maintenance, batches),
+    ...maintenanceMethods(runner, maintenance, expiry, batches),
     // A pass that finds nothing to free begins no transaction.
     freeKeys: (after, limit) => runner.run(() => tasks.freeKeys(after, limit)),
   };

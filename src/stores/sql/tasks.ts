@@ -57,6 +57,7 @@ const optionDefaults: Omit<NewTask, "func" | "args" | "priority" | "queueName" |
   waitUntil: null,
   delay: null,
   timeout: null,
+  expiresIn: null,
   requestId: null,
   uniqueKey: null,
   fillDefaults: 0,

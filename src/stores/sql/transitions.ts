@@ -101,8 +101,8 @@ const finishParams = (ending: Ending) => {
   return { id, generationId, status: kind, error: ending.kind === "completed" ? null : ending.error };
 };
 
-const releaseParams = ({ id, generationId, status, charge, delay, error }: Release) => ({
-  ...{ id, generationId, status, charge, delay, error },
+const releaseParams = ({ id, generationId, status, charge, delay, error, begun }: Release) => ({
+  ...{ id, generationId, status, charge, delay, error, unbegun: begun === false ? 1 : 0 },
 });
 
 /** Groups the items by their key, acts on each group, first seen first, and returns the answers in the order of the items. */

@@ -37,6 +37,7 @@ const record: TaskRecord = {
   slot: 1_700_000_000_000,
   parentId: 3,
   rootId: 2,
+  expiresAt: null,
 };
 
 describe("toTask", () => {
@@ -58,6 +59,7 @@ describe("toTask", () => {
       slot: new Date(1_700_000_000_000),
       parentId: 3,
       rootId: 2,
+      expiresAt: null,
       meta: { tenant: 1 },
     });
   });

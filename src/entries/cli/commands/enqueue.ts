@@ -22,6 +22,7 @@ export interface CallCommandOptions extends CommonOptions, Pick<CallOptions, Fro
   kwargs?: string;
   priority?: number;
   delay?: number;
+  expiresIn?: number;
   queue?: string;
   group?: string;
   maxRetries?: number;
@@ -79,6 +80,11 @@ export function addCallOptions(command: Command): Command {
     .option("--kwargs <json>", "keyword arguments, as a JSON object")
     .option("--priority <number>", "higher runs first (default: 5)", whole(-2_147_483_648, 2_147_483_647))
     .option("--delay <duration>", "run it after this time, such as 30s or 5m", duration)
+    .option(
+      "--expires-in <duration>",
+      "end it as cancelled if no worker has started it this long from now",
+      duration,
+    )
     .option("--queue <name>", 'the queue (default: "default")', label)
     .option("--group <name>", "the group, such as a tenant (default: none)", label)
     .option(
@@ -138,11 +144,22 @@ export async function remoteCall(
   options: CallCommandOptions,
 ): Promise<TaskFunction<unknown[], unknown>> {
   const { remoteTask } = await import("../../../index.ts");
-  const { priority, delay, queue: queueName, group, maxRetries, requestId, meta: about } = options;
+  const { priority, delay, expiresIn, queue: queueName, group, maxRetries, requestId, meta: about } = options;
   const { uniqueKey, onDuplicate, debounceLimit, uniqueUntil, uniqueFor } = options;
   const key = { uniqueKey, onDuplicate, debounceLimit, uniqueUntil, uniqueFor };
   const kwargs = options.kwargs === undefined ? undefined : jsonObject(options.kwargs, "--kwargs");
-  const call = { priority, delay, queueName, group, maxRetries, ...key, requestId, meta: about, kwargs };
+  const call = {
+    priority,
+    delay,
+    expiresIn,
+    queueName,
+    group,
+    maxRetries,
+    ...key,
+    requestId,
+    meta: about,
+    kwargs,
+  };
   return remoteTask(name, given(call) as CallOptions);
 }
 

@@ -174,8 +174,21 @@ function keyOf({ uniqueKey, uniqueUntil }: Task): string {
   return uniqueUntil === null ? uniqueKey : `${uniqueKey}, taken until ${exactMoment(uniqueUntil)}`;
 }
 
-function timesOf({ createdAt, updatedAt, waitUntil, startedAt, finishedAt }: Task): [string, Cell][] {
-  const times = { created: createdAt, "not before": waitUntil, started: startedAt, finished: finishedAt };
+function timesOf({
+  createdAt,
+  updatedAt,
+  waitUntil,
+  expiresAt,
+  startedAt,
+  finishedAt,
+}: Task): [string, Cell][] {
+  const times = {
+    created: createdAt,
+    "not before": waitUntil,
+    ...(startedAt ? {} : { expires: expiresAt }),
+    started: startedAt,
+    finished: finishedAt,
+  };
   const entries = Object.entries({ ...times, updated: updatedAt });
   return entries.map(([name, time]) => [name, time ? exactMoment(time) : ""]);
 }

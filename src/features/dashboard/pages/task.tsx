@@ -338,10 +338,11 @@ const About: FC<{ data: TaskData; context: PageContext }> = ({
 };
 
 /** The times that a task has, by their names. */
-const timesOf = ({ waitUntil, startedAt, finishedAt }: Task) =>
+const timesOf = ({ waitUntil, expiresAt, startedAt, finishedAt }: Task) =>
   (
     [
       ["Not before", waitUntil],
+      ["Expires", startedAt === null ? expiresAt : null],
       ["Started", startedAt],
       ["Ended", finishedAt],
     ] as const

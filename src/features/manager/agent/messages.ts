@@ -41,6 +41,7 @@ export function recordOf(task: ClaimedTask, workerId: string): TaskRecord {
     groupKey: null,
     parentId: null,
     rootId: null,
+    expiresAt: null,
   };
 }
 

@@ -152,6 +152,7 @@ function groupTask(like: NewTask | undefined): NewTask {
       waitUntil: null,
       delay: null,
       timeout: null,
+      expiresIn: null,
     },
     ...{ requestId: like?.requestId ?? null, uniqueKey: null, fillDefaults: 0, groupKey: null },
     ...{ traceContext: like?.traceContext ?? null, parentId: null, rootId: null },

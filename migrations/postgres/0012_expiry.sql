@@ -1,0 +1,2 @@
+ALTER TABLE "dbq_tasks" ADD COLUMN "expires_at" timestamp with time zone;--> statement-breakpoint
+CREATE INDEX "dbq_tasks_expiry" ON "dbq_tasks" USING btree ("expires_at") WHERE expires_at is not null and started_at is null;
