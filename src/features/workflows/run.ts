@@ -598,7 +598,8 @@ export class WorkflowRun implements AttemptPart {
   async #heard(): Promise<void> {
     const now = performance.now();
     let longest = lookEvery;
-    for (const { due } of this.#waiting.values()) if (due !== undefined) longest = Math.min(longest, due - now);
+    for (const { due } of this.#waiting.values())
+      if (due !== undefined) longest = Math.min(longest, due - now);
     longest = Math.max(leastBetweenLooks, longest);
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, longest);
