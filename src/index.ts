@@ -41,6 +41,7 @@ export {
 export type {
   Missed,
   Schedule,
+  ScheduleChanges,
   ScheduleListOptions,
   ScheduleTiming,
   TaskSlot,

@@ -27,7 +27,12 @@ import { isOfDrain } from "../base/tasks/drained.ts";
 import type { Enqueueable } from "../base/tasks/enqueueable.ts";
 import type { Attempt, TaskLog } from "../base/tasks/history.ts";
 import type { AnyFunction } from "../base/tasks/registry.ts";
-import type { Schedule, ScheduleListOptions, ScheduleTiming } from "../base/tasks/schedule.ts";
+import type {
+  Schedule,
+  ScheduleChanges,
+  ScheduleListOptions,
+  ScheduleTiming,
+} from "../base/tasks/schedule.ts";
 import { isEnding } from "../base/values/ending.ts";
 import { refuseUnreadableResult, toAttempt, toTask, toTaskLog } from "../base/values/records.ts";
 import {
@@ -305,6 +310,14 @@ export class Queue<Db = unknown> {
   /** Schedules in the order of their names, by Unicode's numbers: all of them, or a page. @throws TypeError, DatabaseError */
   listSchedules = async (options?: ScheduleListOptions): Promise<Schedule[]> =>
     await (await this.#schedules()).listSchedules(options);
+
+  /**
+   * Changes when a schedule makes its tasks, and leaves its function and arguments. A changed timing counts from now. An app that writes
+   * the schedule with `schedule` at its next start has the last word.
+   * @throws TypeError for a wrong change, or a timing that is never due; ScheduleNotFoundError, DatabaseError
+   */
+  editSchedule = async (name: string, changes: ScheduleChanges): Promise<Schedule> =>
+    await (await this.#schedules()).editSchedule(name, changes);
 
   /** Skips the slots of a schedule until `resumeSchedule`. @throws ScheduleNotFoundError, DatabaseError */
   pauseSchedule = async (name: string): Promise<Schedule> =>

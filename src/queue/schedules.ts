@@ -1,6 +1,11 @@
 /** The methods of a queue that are about schedules. A feature provides them. */
 import type { AnyFunction } from "../base/tasks/registry.ts";
-import type { Schedule, ScheduleListOptions, ScheduleTiming } from "../base/tasks/schedule.ts";
+import type {
+  Schedule,
+  ScheduleChanges,
+  ScheduleListOptions,
+  ScheduleTiming,
+} from "../base/tasks/schedule.ts";
 import type { ScheduleWrites } from "../features/schedules/contract.ts";
 import type { MaybePromise } from "../store.ts";
 import type { TaskId } from "../task.ts";
@@ -29,6 +34,7 @@ export interface ScheduleActions {
   schedules(entries: readonly ScheduleEntry[]): MaybePromise<Schedule[]>;
   getSchedule(name: string): MaybePromise<Schedule | undefined>;
   listSchedules(options?: ScheduleListOptions): MaybePromise<Schedule[]>;
+  editSchedule(name: string, changes: ScheduleChanges): MaybePromise<Schedule>;
   pauseSchedule(name: string): MaybePromise<Schedule>;
   resumeSchedule(name: string): MaybePromise<Schedule>;
   triggerSchedule(name: string): MaybePromise<TaskId>;
@@ -59,6 +65,7 @@ export function methodsOf(actions: ScheduleActions, synchronous: boolean): Sched
     schedules: (entries) => act(() => actions.schedules(entries)),
     getSchedule: (name) => act(() => actions.getSchedule(name)),
     listSchedules: (options) => act(() => actions.listSchedules(options)),
+    editSchedule: (name, changes) => act(() => actions.editSchedule(name, changes)),
     pauseSchedule: (name) => act(() => actions.pauseSchedule(name)),
     resumeSchedule: (name) => act(() => actions.resumeSchedule(name)),
     triggerSchedule: (name) => act(() => actions.triggerSchedule(name)),

@@ -1,7 +1,12 @@
 /** Enqueueing in the app's own transaction: the types of `queue.within(tx)` and `queue.transaction(fn)`, and a warning. */
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { Enqueueable } from "../base/tasks/enqueueable.ts";
-import type { Schedule, ScheduleListOptions, ScheduleTiming } from "../base/tasks/schedule.ts";
+import type {
+  Schedule,
+  ScheduleChanges,
+  ScheduleListOptions,
+  ScheduleTiming,
+} from "../base/tasks/schedule.ts";
 import { warn } from "../events.ts";
 import type { TaskId } from "../task.ts";
 import type { Entries, Ids, Prepared } from "./enqueue.ts";
@@ -44,6 +49,8 @@ export interface SchedulesWithin<Tx> {
   resumeSchedule(name: string): WithinResult<Tx, Schedule>;
   /** @throws as `Queue.triggerSchedule` */
   triggerSchedule(name: string): WithinResult<Tx, TaskId>;
+  /** @throws as `Queue.editSchedule` */
+  editSchedule(name: string, changes: ScheduleChanges): WithinResult<Tx, Schedule>;
   /** @throws as `Queue.backfillSchedule` */
   backfillSchedule(name: string, from: Date, to: Date): WithinResult<Tx, TaskId[]>;
   /** @throws as `Queue.removeSchedule` */

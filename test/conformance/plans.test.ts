@@ -128,9 +128,10 @@ const hot: readonly [
     "nextDue",
     /is not null order by wait_until/,
     // The ends of the primary key: ids that JavaScript has no number for.
-    /^SEARCH dbq_tasks USING ((COVERING )?INDEX dbq_tasks_due\b|INTEGER PRIMARY KEY \(rowid[<>]\?\))/,
+    /^SEARCH dbq_tasks USING ((COVERING )?INDEX dbq_tasks_(due|expiry)\b|INTEGER PRIMARY KEY \(rowid[<>]\?\))/,
     (s) => s.promote(10),
   ],
+  ["overdue", /expires_at <= .* order by expires_at/s, searches("dbq_tasks_expiry"), expireDue],
   ["due", /wait_until <= .* order by wait_until limit/s, searches("dbq_tasks_due"), promoteDue],
   ["promote", /^\s*update +dbq_tasks .* status = 'pending', updated_at/, byId, promoteDue],
   [
@@ -168,6 +169,11 @@ async function promoteDue(store: FullStore) {
   const [id] = await insert(store, { delay: 1 });
   // Due by the database's clock, so the test waits for that.
   while ((await recordOf(store, id as number)).status === "scheduled") await store.promote(10);
+}
+
+async function expireDue(store: FullStore) {
+  const [id] = await insert(store, { expiresIn: 1 });
+  while ((await recordOf(store, id as number)).status === "pending") await store.promote(10);
 }
 
 describe.each([false, true])("SQLite with statistics: %s", (analyse) => {

@@ -33,7 +33,7 @@ const expected = [
   { key: /^hung:\d+$/, command: /^dbq cancel \d+$/, action: "cancel" },
   { key: /^frozen:/, command: null },
   { key: "crashing:func:convertVideo", command: "dbq pause --func convertVideo", action: "pause" },
-  { key: "piling:stock report", command: "dbq schedule pause 'stock report'", action: "pause" },
+  { key: "piling:stock report", command: "dbq schedule edit 'stock report' --overlap skip", action: "edit" },
   { key: "behind:search", command: null },
   { key: "starved:search:priority:1", command: null },
 ];

@@ -48,6 +48,15 @@ interface SlotOptions {
   jitter?: Duration;
 }
 
+/** What `editSchedule` changes of a schedule: what is left out stays. `cron` takes the place of `every`, and the other way around. */
+export type ScheduleChanges = Partial<SlotTimes> &
+  Omit<SlotOptions, "startAt" | "endAt"> & {
+    /** `null`: from now on. */
+    startAt?: Date | null;
+    /** `null`: without an end. */
+    endAt?: Date | null;
+  };
+
 /** Which schedules `listSchedules` returns. */
 export interface ScheduleListOptions {
   /** Only schedules whose names begin with this text: each character stands for itself. @default all */

@@ -15,6 +15,8 @@ export interface RunningAttempt {
 /** A schedule with unfinished tasks. */
 export interface SchedulePile {
   schedule: string;
+  /** Whether it makes tasks while an earlier one has not finished. */
+  overlaps: boolean;
   unfinished: number;
   /** Milliseconds since the oldest of them was made. */
   oldestAge: number;

@@ -188,7 +188,7 @@ function hung({ running, usual, thresholds, now }: Facts): Found[] {
 // ---- schedules, limits, pauses -----------------------------------------------------------------
 
 function piling({ piles, now }: Facts): Found[] {
-  return piles.map(({ schedule, unfinished, oldestAge }) => ({
+  return piles.map(({ schedule, overlaps, unfinished, oldestAge }) => ({
     key: keyOf("piling", schedule),
     kind: "piling",
     since: dateAt(now - oldestAge),
@@ -196,10 +196,16 @@ function piling({ piles, now }: Facts): Found[] {
     tasks: unfinished,
     oldestAge,
     why: `the schedule ${schedule} has ${unfinished} unfinished ${unfinished === 1 ? "task" : "tasks"}, the oldest for ${roughSpan(oldestAge)}`,
-    fix: {
-      command: `dbq schedule pause ${argument(schedule)}`,
-      action: { on: "schedules", action: "pause", fields: { name: schedule } },
-    },
+    // One that skips already has these tasks by hand, or by a backfill.
+    fix: overlaps
+      ? {
+          command: `dbq schedule edit ${schedule.startsWith("-") ? `--overlap skip ${argument(schedule)}` : `${quoted(schedule)} --overlap skip`}`,
+          action: { on: "schedules", action: "edit", fields: { name: schedule, overlap: "skip" } },
+        }
+      : {
+          command: `dbq schedule pause ${argument(schedule)}`,
+          action: { on: "schedules", action: "pause", fields: { name: schedule } },
+        },
   }));
 }
 

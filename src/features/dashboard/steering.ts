@@ -113,7 +113,7 @@ async function isPaused(queue: Queue, name: string): Promise<boolean> {
   return (await queue.getSchedule(name))?.pausedAt instanceof Date;
 }
 
-const scheduleActions = {
+const scheduleActions: Readonly<Record<string, Steering>> = {
   pause: ofSchedule(async (queue, name) => {
     const was = await isPaused(queue, name);
     await queue.pauseSchedule(name);
@@ -126,6 +126,20 @@ const scheduleActions = {
     const next = nextAt ? `: its next task is made at ${nextAt.toISOString()}` : "";
     return `Schedule ${name} ${was ? "goes on" : "was not paused"}${next}.`;
   }),
+  edit: {
+    needs: "schedule",
+    accepts: ["name", "overlap"],
+    act: async (on, fields) => {
+      const name = nameOf(fields);
+      const overlap = textField(fields.overlap, "overlap");
+      if (overlap !== "skip" && overlap !== "allow")
+        throw new BadQuery(`overlap: expected skip or allow, got ${show(overlap)}`);
+      await on(`schedule ${name}`).editSchedule(name, { overlap });
+      return overlap === "skip"
+        ? `Schedule ${name} skips a time from now on while an earlier task of it has not ended.`
+        : `Schedule ${name} makes a task at each of its times from now on, also while an earlier one has not ended.`;
+    },
+  },
   run: ofSchedule(async (queue, name) => {
     const id = await queue.triggerSchedule(name);
     return `Task ${id} is enqueued, beside the times of ${name}.`;

@@ -4,7 +4,12 @@ import { integer, label, readOptions, time } from "../../base/options/validators
 import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
 import { setImmediate } from "../../base/runtime/timers.ts";
 import { type AnyFunction, registrationOf } from "../../base/tasks/registry.ts";
-import type { Schedule, ScheduleListOptions, ScheduleTiming } from "../../base/tasks/schedule.ts";
+import type {
+  Schedule,
+  ScheduleChanges,
+  ScheduleListOptions,
+  ScheduleTiming,
+} from "../../base/tasks/schedule.ts";
 import { ScheduleNotFoundError } from "../../errors.ts";
 import { checked, type Prepared } from "../../queue/enqueue.ts";
 import type { ActionOptions, ScheduleActions, ScheduleEntry } from "../../queue/schedules.ts";
@@ -18,10 +23,10 @@ import type {
   ScheduleState,
   ScheduleWrites,
 } from "./contract.ts";
-import { type Definition, redefined, scheduleProblem, toSchedule } from "./definition.ts";
+import { type Definition, edited, redefined, scheduleProblem, toSchedule } from "./definition.ts";
 import { nextDue, nextOf, slotsAfter } from "./slots.ts";
 import { storedCall, taskOf } from "./tasks.ts";
-import { readTiming, scheduleName } from "./timing.ts";
+import { readChanges, readTiming, scheduleName } from "./timing.ts";
 
 /** The most schedules in one page. */
 const mostListed = 1_000;
@@ -141,6 +146,13 @@ export class Actions implements ScheduleActions {
   }
 
   // ---- operate -------------------------------------------------------------------------------
+
+  editSchedule(name: string, changes: ScheduleChanges): MaybePromise<Schedule> {
+    const read = readChanges(changes, "editSchedule");
+    return this.#change(name, "editSchedule", (row, now) =>
+      redefined(row, edited(row, read, `editSchedule "${row.name}"`), now),
+    );
+  }
 
   pauseSchedule(name: string): MaybePromise<Schedule> {
     return this.#change(name, "pauseSchedule", (row, now) =>

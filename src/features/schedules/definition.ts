@@ -6,7 +6,7 @@ import type { JsonObject } from "../../task.ts";
 import type { ScheduleRecord, ScheduleState } from "./contract.ts";
 import { dueAt, nextDue, nextOf, slotAfter, slotDueAt } from "./slots.ts";
 import { optionsOf, type StoredCall } from "./tasks.ts";
-import { problemOf, type ReadTiming, toMissed } from "./timing.ts";
+import { checkTiming, problemOf, type ReadTiming, type TimingChanges, toMissed } from "./timing.ts";
 
 /** All that `queue.schedule` says of a schedule. */
 export type Definition = ReadTiming & StoredCall & { name: string };
@@ -37,6 +37,28 @@ export function redefined(
   const { lastSlot, lastTaskId, skipped, pausedAt } = before;
   const nextAt = nextDue({ ...definition, anchorAt }, now);
   return { ...definition, lastSlot, lastTaskId, skipped, pausedAt, anchorAt, nextAt };
+}
+
+/** A schedule with another timing. @throws TypeError for one that cannot be */
+export function edited(row: ScheduleRecord, changes: TimingChanges, owner: string): Definition {
+  const {
+    name,
+    func,
+    args,
+    kwargs,
+    options,
+    cron,
+    everyMs,
+    timeZone,
+    missed,
+    overlap,
+    jitterMs,
+    startAt,
+    endAt,
+  } = row;
+  const timing = { cron, everyMs, timeZone, missed, overlap, jitterMs, startAt, endAt, ...changes };
+  checkTiming(timing, owner);
+  return { name, func, args, kwargs, options, ...timing };
 }
 
 /** Why a schedule makes no tasks although it should; null: nothing is wrong. */

@@ -9,7 +9,7 @@ import {
   time,
   wrong,
 } from "../../base/options/validators.ts";
-import type { Missed, ScheduleTiming } from "../../base/tasks/schedule.ts";
+import type { Missed, ScheduleChanges, ScheduleTiming } from "../../base/tasks/schedule.ts";
 import { decodeArgs, decodeObject } from "../../base/values/codec.ts";
 import type { ScheduleRecord } from "./contract.ts";
 import { cronAfter, formatOf, nicknames } from "./cron.ts";
@@ -72,6 +72,17 @@ const interval = (limits: { min?: number; max: number }): Reader<number> => {
   return (value, name) => milliseconds(value, name, limits);
 };
 
+const slotOptions = {
+  cron: (value: unknown, name: string) => expression(value, name),
+  every: interval({ min: shortestInterval, max: longestInterval }),
+  timeZone,
+  startAt: bounded,
+  endAt: bounded,
+  missed,
+  overlap: oneOf("skip", "allow"),
+  jitter: interval({ max: longestInterval }),
+} satisfies { [K in keyof Required<ScheduleTiming>]: Reader<unknown> };
+
 /** @throws TypeError */
 export function readTiming(given: unknown, owner: string): ReadTiming {
   if (typeof given !== "object" || given === null)
@@ -81,16 +92,7 @@ export function readTiming(given: unknown, owner: string): ReadTiming {
   const { cron, every } = given as Partial<ScheduleTiming>;
   if (cron !== undefined && every !== undefined)
     throw new TypeError(`${owner}: expected one of cron and every, got both`);
-  const read = readOptions(given, owner, {
-    cron: (value, name) => expression(value, name),
-    every: interval({ min: shortestInterval, max: longestInterval }),
-    timeZone,
-    startAt: bounded,
-    endAt: bounded,
-    missed,
-    overlap: oneOf("skip", "allow"),
-    jitter: interval({ max: longestInterval }),
-  } satisfies { [K in keyof Required<ScheduleTiming>]: Reader<unknown> });
+  const read = readOptions(given, owner, slotOptions);
   const timing: ReadTiming = {
     cron: read.cron ?? null,
     everyMs: read.every ?? null,
@@ -102,12 +104,48 @@ export function readTiming(given: unknown, owner: string): ReadTiming {
     endAt: read.endAt ?? null,
   };
   checkTogether(timing, owner);
-  if (read.every !== undefined && read.timeZone !== undefined)
-    throw new TypeError(
-      `${owner}: timeZone is for cron, and an interval is the same in each zone: got every and timeZone ${show(read.timeZone)}`,
-    );
+  if (read.every !== undefined && read.timeZone !== undefined) throw intervalWithZone(owner, read.timeZone);
   return timing;
 }
+
+export type TimingChanges = Partial<ReadTiming>;
+
+const orNull =
+  (read: Reader<number>): Reader<number | null> =>
+  (value, name) =>
+    value === null ? null : read(value, name);
+
+const changeOptions = {
+  ...slotOptions,
+  startAt: orNull(bounded),
+  endAt: orNull(bounded),
+} satisfies { [K in keyof Required<ScheduleChanges>]: Reader<unknown> };
+
+/** The columns that a change of a timing writes. @throws TypeError */
+export function readChanges(given: unknown, owner: string): TimingChanges {
+  const read = readOptions(given, owner, changeOptions);
+  const { cron, every, jitter, ...others } = read;
+  if (cron !== undefined && every !== undefined)
+    throw new TypeError(`${owner}: expected one of cron and every, got both`);
+  if (Object.keys(read).length === 0)
+    throw new TypeError(`${owner}: expected what is to change, such as { overlap: "skip" }, got nothing`);
+  const changes = jitter === undefined ? others : { ...others, jitterMs: jitter };
+  if (cron !== undefined) return { ...changes, cron, everyMs: null };
+  if (every === undefined) return changes;
+  if (others.timeZone !== undefined) throw intervalWithZone(owner, others.timeZone);
+  return { ...changes, cron: null, everyMs: every, timeZone: "UTC" };
+}
+
+/** @throws TypeError for columns that do not go together */
+export function checkTiming(timing: ReadTiming, owner: string): void {
+  checkTogether(timing, owner);
+  if (timing.everyMs !== null && timing.timeZone !== "UTC") throw intervalWithZone(owner, timing.timeZone);
+}
+
+const intervalWithZone = (owner: string, zone: string) =>
+  new TypeError(
+    `${owner}: timeZone is for cron, and an interval is the same in each zone: got every and timeZone ${show(zone)}`,
+  );
 
 function checkTogether({ cron, everyMs, timeZone, startAt, endAt }: ReadTiming, owner: string): void {
   if ((cron === null) === (everyMs === null))

@@ -68,6 +68,31 @@ test("the list has pages, of the schedules whose names begin with a prefix", asy
   expect(await listed("--prefix", "a", "--limit", "2", "--after", "a1")).toEqual(["a2", "a3"]);
 });
 
+test("edit changes the timing, and keeps the rest", async () => {
+  const folder = temporaryFolder();
+  await dbq(folder, ["schedule", "add", "a", "report", "[1]", "--every", "1h", "--end-at", "2999-01-01"]);
+  const edited = await dbq(folder, [
+    "schedule",
+    "edit",
+    "a",
+    "--overlap",
+    "allow",
+    "--end-at",
+    "null",
+    "--json",
+  ]);
+  expect(JSON.parse(edited.out)).toMatchObject({
+    every: 3_600_000,
+    overlap: "allow",
+    endAt: null,
+    args: [1],
+  });
+  const said = await dbq(folder, ["schedule", "edit", "a", "--cron", "0 3 * * *"]);
+  expect(said.out).toMatch(/^a runs report every day at 03:00: next at /);
+  expect(await dbq(folder, ["schedule", "edit", "a"])).toMatchObject({ code: 2 });
+  expect((await dbq(folder, ["schedule", "edit", "b", "--overlap", "skip"])).code).toBe(1);
+});
+
 test("an expression without words is shown as it is", async () => {
   const added = await dbq(temporaryFolder(), ["schedule", "add", "a", "report", "--cron", "*/7 * * * *"]);
   expect(added).toMatchObject({

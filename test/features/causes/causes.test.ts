@@ -187,9 +187,14 @@ test("a schedule with three unfinished tasks is piling", async () => {
       key: "piling:hourly report",
       schedule: "hourly report",
       tasks: 3,
-      fix: { command: "dbq schedule pause 'hourly report'" },
+      fix: {
+        command: "dbq schedule edit 'hourly report' --overlap skip",
+        action: { on: "schedules", action: "edit", fields: { name: "hourly report", overlap: "skip" } },
+      },
     },
   ]);
+  await queue.editSchedule("hourly report", { overlap: "skip" });
+  expect(await causesOf(queue)).toMatchObject([{ fix: { command: "dbq schedule pause 'hourly report'" } }]);
 });
 
 test("a limit is a cause when tasks have waited for it too long, and a busy healthy one is none", async () => {

@@ -48,4 +48,13 @@ test("a command is printable, and a shell reads the very name from it, whatever 
       schedule,
     ]);
   }
+  for (const name of hostile) await queue.editSchedule(name, { overlap: "allow" });
+  for (const { schedule, fix } of (await queue.listCauses()).filter(({ kind }) => kind === "piling")) {
+    const skips = ["--overlap", "skip"];
+    expect(printable(fix.command ?? "")).toBe(fix.command);
+    expect(wordsOf(fix.command)).toEqual([
+      ...["schedule", "edit"],
+      ...(schedule === "-x" ? [...skips, "--", schedule] : [schedule, ...skips]),
+    ]);
+  }
 });

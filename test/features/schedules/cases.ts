@@ -9,6 +9,7 @@ import {
   openQueue,
   type Queue,
   remoteTask,
+  type ScheduleChanges,
   type ScheduleTiming,
   type TaskSlot,
   task,
@@ -140,6 +141,51 @@ export function scheduleCases(database: string, target: () => Promise<string>): 
       expect(Number(changed.nextAt) - Date.now()).toBeGreaterThan(119 * minute);
       await fire(queue);
       expect(await tasksOf(queue, "a")).toEqual([]);
+    });
+
+    test("an edit changes what it names, and its timing counts from now", async () => {
+      const queue = await openQueue(await target());
+      await queue.schedule("a", { every: "1h", overlap: "allow", jitter: "5s" }, report, "all");
+      const before = await rowOf(queue, "a");
+      expect(await queue.editSchedule("a", { overlap: "skip" })).toMatchObject({
+        overlap: "skip",
+        jitter: 5_000,
+      });
+      expect(await rowOf(queue, "a")).toMatchObject({
+        nextAt: before.nextAt,
+        anchorAt: before.anchorAt,
+        args: '["all"]',
+      });
+      const daily = { cron: "0 3 * * *", timeZone: "Europe/Berlin", endAt: new Date("2999-01-01") };
+      expect(await queue.editSchedule("a", daily)).toMatchObject({ ...daily, every: null, overlap: "skip" });
+      expect(await queue.editSchedule("a", { every: "2m", endAt: null })).toMatchObject({
+        ...{ cron: null, every: 120_000, timeZone: "UTC", endAt: null, args: ["all"] },
+      });
+      expect(Number((await queue.getSchedule("a"))?.nextAt)).toBeLessThan(Date.now() + 3 * minute);
+      await queue.close();
+    });
+
+    test("an edit that cannot be is refused, and changes nothing", async () => {
+      const queue = await openQueue(await target());
+      await queue.schedule("a", { every: "1h", startAt: new Date("2998-01-01") }, report);
+      const before = await rowOf(queue, "a");
+      for (const [changes, message] of [
+        [{}, 'editSchedule: expected what is to change, such as { overlap: "skip" }, got nothing'],
+        [{ cron: "@daily", every: "1h" }, "editSchedule: expected one of cron and every, got both"],
+        [{ overlap: "queue" }, 'editSchedule: overlap: expected "skip" or "allow", got "queue"'],
+        [{ timeZone: "Europe/Berlin" }, 'editSchedule "a": timeZone is for cron'],
+        [
+          { endAt: new Date("2997-01-01") },
+          'editSchedule "a": endAt is 2997-01-01T00:00:00.000Z, before startAt',
+        ],
+        [{ cron: "0 0 30 2 *" }, 'editSchedule "a": cron: "0 0 30 2 *" is never due'],
+      ] as const)
+        await expect(queue.editSchedule("a", changes as ScheduleChanges)).rejects.toThrow(message);
+      expect(await rowOf(queue, "a")).toEqual(before);
+      await expect(queue.editSchedule("b", { overlap: "skip" })).rejects.toMatchObject({
+        code: "DBQ_SCHEDULE_NOT_FOUND",
+      });
+      await queue.close();
     });
 
     test("many processes write the first one at once: there is one schedule", async () => {

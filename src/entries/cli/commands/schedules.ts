@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { timingInWords } from "../../../base/text/timing.ts";
-import type { Queue, Schedule, ScheduleTiming, Task } from "../../../index.ts";
+import type { Queue, Schedule, ScheduleChanges, ScheduleTiming, Task } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue, withQueue } from "../database.ts";
 import { UsageError } from "../failure.ts";
 import { type Cell, json, jsonList, line, note, table } from "../output.ts";
@@ -9,16 +9,18 @@ import { moment, shortened } from "../text.ts";
 import { addCallOptions, type CallCommandOptions, remoteCall } from "./enqueue.ts";
 import { statusCell } from "./list.ts";
 
-interface AddOptions extends CallCommandOptions {
+interface TimingOptions {
   cron?: string;
   every?: string;
   timeZone?: string;
-  startAt?: Date;
-  endAt?: Date;
+  startAt?: Date | "null";
+  endAt?: Date | "null";
   missed?: ScheduleTiming["missed"];
   overlap?: string;
   jitter?: string;
 }
+
+type AddOptions = TimingOptions & CallCommandOptions;
 
 /** Schedules that one query of the list reads. */
 const page = 500;
@@ -36,6 +38,7 @@ Examples:
   $ dbq schedule add nightly report '["all"]' --cron '30 2 * * *'
   $ dbq schedule add noon report --cron '0 12 * * *' --time-zone Europe/Berlin
   $ dbq schedule add ping ping --every 30s --overlap allow
+  $ dbq schedule edit ping --overlap skip
   $ dbq schedule pause nightly
   $ dbq schedule run nightly          # one task now, beside its slots
   $ dbq schedule backfill nightly 2027-01-01 2027-01-31
@@ -62,10 +65,11 @@ export function addSchedules(program: Command): void {
 export function addScheduleCommands(program: Command): void {
   const schedule = program
     .command("schedule")
-    .summary("add, pause, resume, run, backfill or remove a schedule")
-    .description("Add, pause, resume, run, backfill or remove a schedule.")
+    .summary("add, edit, pause, resume, run, backfill or remove a schedule")
+    .description("Add, edit, pause, resume, run, backfill or remove a schedule.")
     .addHelpText("after", examples);
   addAdd(schedule);
+  addEdit(schedule);
   addBackfill(schedule);
   const on = (name: string, summary: string, act: (queue: Queue, schedule: string) => Promise<Done>) =>
     schedule
@@ -126,12 +130,54 @@ function addAdd(schedule: Command): void {
     .description("Add a schedule, or change the one of this name. The same one again changes nothing.")
     .argument("<name>", "the schedule", label)
     .argument("<func>", "the registered name of the function", label)
-    .argument("[args]", "its arguments, as a JSON array", "[]")
+    .argument("[args]", "its arguments, as a JSON array", "[]");
+  addTimingOptions(command, time, "");
+  addCallOptions(command)
+    .addHelpText("after", examples)
+    .action(async (name: string, func: string, args: string, _: unknown, self: Command) => {
+      await add(name, func, args, self.optsWithGlobals<AddOptions>());
+    });
+}
+
+const editExamples = `
+Examples:
+  $ dbq schedule edit ping --overlap skip
+  $ dbq schedule edit nightly --cron '0 3 * * *' --time-zone Europe/Berlin
+  $ dbq schedule edit nightly --end-at null      # without an end`;
+
+function addEdit(schedule: Command): void {
+  const command = schedule
+    .command("edit")
+    .summary("change when it makes its tasks")
+    .description(
+      "Change when a schedule makes its tasks; what is left out stays. Code that writes this schedule when the app starts has the last word.",
+    )
+    .argument("<name>", "the schedule", label);
+  addTimingOptions(command, timeOrNull, "; null: none")
+    .addHelpText("after", editExamples)
+    .action(async (name: string, _: unknown, self: Command) => {
+      const options = self.optsWithGlobals<TimingOptions & CommonOptions>();
+      await operate(options, async (queue) => {
+        const edited = await queue.editSchedule(name, timingOf(options) as ScheduleChanges);
+        return {
+          text: `${name} runs ${edited.func} ${whenText(edited)}: ${nextText(edited)}`,
+          value: edited,
+        };
+      });
+    });
+}
+
+/** Commander makes an empty text of a `null`. */
+const timeOrNull = (text: string): Date | "null" => (text === "null" ? text : time(text));
+
+/** @param none what else a time may be */
+function addTimingOptions(command: Command, when: (text: string) => Date | "null", none: string): Command {
+  return command
     .option("--cron <expression>", "minute, hour, day, month, weekday, such as '30 2 * * *'; or @daily")
     .option("--every <duration>", "the time between two tasks, at least 1s")
     .option("--time-zone <name>", "of --cron, such as Europe/Berlin (default: UTC)")
-    .option("--start-at <time>", "none before this time, such as 2027-01-31T12:00:00Z", time)
-    .option("--end-at <time>", "none after this time", time)
+    .option("--start-at <time>", `none before this time, such as 2027-01-31T12:00:00Z${none}`, when)
+    .option("--end-at <time>", `none after this time${none}`, when)
     .option(
       "--missed <what>",
       "what was missed while no worker ran: one, skip, or at most so many (default: one)",
@@ -144,12 +190,12 @@ function addAdd(schedule: Command): void {
       ]),
     )
     .option("--jitter <duration>", "up to this much later");
-  addCallOptions(command)
-    .addHelpText("after", examples)
-    .action(async (name: string, func: string, args: string, _: unknown, self: Command) => {
-      await add(name, func, args, self.optsWithGlobals<AddOptions>());
-    });
 }
+
+const timingOf = ({ cron, every, timeZone, startAt, endAt, missed, overlap, jitter }: TimingOptions) => {
+  const times = { startAt: startAt === "null" ? null : startAt, endAt: endAt === "null" ? null : endAt };
+  return given({ cron, every, timeZone, ...times, missed, overlap, jitter });
+};
 
 /** @throws UsageError */
 function missed(text: string): ScheduleTiming["missed"] {
@@ -162,18 +208,8 @@ function missed(text: string): ScheduleTiming["missed"] {
 
 async function add(name: string, func: string, args: string, options: AddOptions): Promise<void> {
   const list = jsonArray(args, "args");
-  const { cron, every, timeZone, startAt, endAt, overlap, jitter } = options;
   // `queue.schedule` refuses two timings, and none.
-  const timing: unknown = given({
-    cron,
-    every,
-    timeZone,
-    startAt,
-    endAt,
-    missed: options.missed,
-    overlap,
-    jitter,
-  });
+  const timing: unknown = timingOf(options);
   const fn = await remoteCall(func, options);
   await withQueue(options, async (queue) => {
     const written = await queue.schedule(name, timing as ScheduleTiming, fn, ...list);

@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm/sql/sql";
 import type { Dialect } from "../../../stores/sql/dialect.ts";
 import { hasNumber } from "../../../stores/sql/exact-ids.ts";
 import { count, type Program, type Runner, rows, rowsOnce } from "../../../stores/sql/program.ts";
-import { before, clockOf, type Statement } from "../../../stores/sql/statements.ts";
+import { before, clockOf, itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
 import { isUnfinished } from "../../../stores/sql/statuses.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
 import { moment, orMore } from "../../stats/contract.ts";
@@ -49,6 +49,10 @@ function statementsOf(d: Dialect) {
         select schedule_name, created_at from dbq_tasks
         where schedule_name is not null and ${sql.raw(isUnfinished)} ${d.atMost(p.most)}) as tasks
       group by ${d.exact("schedule_name")} having count(*) >= ${d.integer(p.least)}`,
+
+    overlapping: (p) => sql`
+      select ${itemOf("name")} from ${d.objects(p.names, itemColumns(["name"]))} ${d.joinEach} dbq_schedules
+      where dbq_schedules.name = ${d.onlyName(itemOf("name"))} and overlap = 'allow'`,
 
     now: clockOf(d),
 
@@ -137,8 +141,12 @@ export class CauseOperations {
 
   *piles(least: number, most: number): Program<SchedulePile[]> {
     const found = yield* rows(this.#s.piles, { least, most });
+    if (found.length === 0) return [];
+    const names = JSON.stringify(found.map(([name]) => ({ name: String(name) })));
+    const overlapping = new Set((yield* rows(this.#s.overlapping, { names })).map(([name]) => String(name)));
     return found.map(([schedule, unfinished, age]) => ({
       schedule: String(schedule),
+      overlaps: overlapping.has(String(schedule)),
       unfinished: Number(unfinished),
       oldestAge: Math.max(0, Number(age) || 0),
     }));
