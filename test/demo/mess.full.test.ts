@@ -27,7 +27,7 @@ const places = [
 /** Each kind but that of the database, whose facts are those of this machine. */
 const expected = [
   { key: "paused:queueName:mail", command: "dbq resume --queue mail", action: "resume", tasks: 40 },
-  { key: "limited:func:chargeCard", command: "dbq limit --func chargeCard --rate N/1m" },
+  { key: "limited:func:chargeCard", command: "dbq limit --func chargeCard --rate N/1m", action: "limit" },
   { key: "unserved:default:makeThumbnail", command: null, tasks: 20 },
   { key: "failing:sendInvoice", command: "dbq pause --func sendInvoice", action: "pause" },
   { key: /^hung:\d+$/, command: /^dbq cancel \d+$/, action: "cancel" },

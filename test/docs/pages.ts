@@ -69,6 +69,7 @@ const ofMysqlAlone: readonly string[] = [
   "due_at",
   "run_by",
   "ended_as",
+  "expiry_at",
   "dbq_tasks_steered",
   "dbq_tasks_unique_key",
 ];
