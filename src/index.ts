@@ -147,6 +147,8 @@ export { listBeginnings } from "./queue/listed.ts";
 export { Queue } from "./queue/queue.ts";
 export type { ReencryptOptions, ReencryptProgress, ReencryptResult } from "./queue/reencrypt.ts";
 export type { DrainedResult } from "./queue/settle-drained.ts";
+/** @internal What commands show of tasks. */
+export { redactOf, type Show, showing, shownRun } from "./queue/shown.ts";
 export type {
   AttemptStats,
   FunctionStats,

@@ -1,13 +1,14 @@
 /** The options and filters of queues and workers: their types, defaults and validation. */
 
 import type { Retention } from "../../store.ts";
-import { type TaskStatus, taskStatuses } from "../../task.ts";
+import { type Task, type TaskStatus, taskStatuses } from "../../task.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Duration, show } from "./durations.ts";
 import { type EncryptionOptions, type ReadEncryptionOptions, readEncryptionOptions } from "./encryption.ts";
 import {
   anything,
   boolean,
+  callable,
   duration,
   integer,
   label,
@@ -91,6 +92,13 @@ export interface QueueOptions {
    * @default nothing is encrypted
    */
   encryption?: EncryptionOptions;
+  /**
+   * Called with a copy of each task before commands, logs or the dashboard show it: returns what may be seen of it. It does not
+   * change what functions get, nor what `getTask`, lists and awaits return. When it throws, or returns no task, the values of
+   * the task are not shown, which is reported on `dbq:error`.
+   * @default tasks are shown as they are
+   */
+  redact?: (task: Task) => Task;
 }
 
 export interface ReadQueueOptions {
@@ -106,6 +114,7 @@ export interface ReadQueueOptions {
   requestTimeout?: number;
   schema?: string;
   encryption?: ReadEncryptionOptions;
+  redact?: (task: Task) => Task;
   /** A test's clock; undefined: that of the database, and of this host. */
   clock?: Clock | undefined;
 }
@@ -129,6 +138,7 @@ export function readQueueOptions(given: unknown): ReadQueueOptions {
     schema: schemaName,
     partitionFinished: boolean,
     encryption: readEncryptionOptions,
+    redact: callable<(task: Task) => Task>,
     retention: (value, name) => ({
       ...defaultRetention,
       ...readOptions<Retention>(value, name, {

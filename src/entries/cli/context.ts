@@ -3,6 +3,7 @@
 import { logError } from "./database.ts";
 import { CommandError, describeThrown } from "./failure.ts";
 import {
+  defaultOf,
   type ImportOptions,
   importModule,
   type ModuleFile,
@@ -62,13 +63,6 @@ async function openContext(file: ModuleFile, options: ImportOptions): Promise<Op
     );
   let closing: Promise<void> | undefined;
   return { value, close: () => (closing ??= close(value, file)) };
-}
-
-/** A module that a compiler has made CommonJS has its default export in the one that Node gives it. */
-function defaultOf(exports: { default?: unknown }): unknown {
-  const { default: given } = exports;
-  const isCompiled = typeof given === "object" && given !== null && "__esModule" in given;
-  return isCompiled ? (given as { default?: unknown }).default : given;
 }
 
 async function make(made: () => unknown, file: ModuleFile, options: ImportOptions): Promise<unknown> {

@@ -6,11 +6,14 @@ import type { EncryptionOptions, Queue } from "../../index.ts";
 import { CommandError, describeThrown, noteStacks, reasonOf, UsageError } from "./failure.ts";
 import type { Library } from "./modules.ts";
 import { jsonNote, note } from "./output.ts";
+import { loadRedact } from "./redact.ts";
 
 /** The options that every command has. */
 export interface CommonOptions {
   db: string;
   json?: true;
+  /** The path of a module that says what may be shown of tasks. */
+  redact?: string;
   /** `false`: connections keep no state between transactions, as a pooler needs it. */
   sessions: boolean;
 }
@@ -65,9 +68,11 @@ async function opened<T>(
   logReports(options.json);
   const { openQueue } = library ?? (await import("../../index.ts"));
   const encryption = await encryptionOfEnvironment();
+  const redact = await loadRedact(options);
   const queue = await openQueue(options.db, {
     ...{ migrate, sessions: options.sessions },
     ...(encryption && { encryption }),
+    ...(redact && { redact }),
   }).catch(withoutItsName);
   try {
     return await use(queue);

@@ -56,6 +56,13 @@ export async function importModule(file: ModuleFile, options: ImportOptions): Pr
   });
 }
 
+/** A module that a compiler has made CommonJS has its default export in the one that Node gives it. */
+export function defaultOf(exports: { default?: unknown }): unknown {
+  const { default: given } = exports;
+  const isCompiled = typeof given === "object" && given !== null && "__esModule" in given;
+  return isCompiled ? (given as { default?: unknown }).default : given;
+}
+
 /**
  * Runs code of a module. Reports it when it exits the process, or waits for something: both would end or hang without a word.
  * @param about what the module does after ten seconds, and what it waits in

@@ -57,6 +57,12 @@ export function buildProgram(asJson: boolean): Command {
       "--no-sessions",
       "for a pooler in transaction mode: keep no state on connections between transactions",
     )
+    .addOption(
+      new Option(
+        "--redact <module>",
+        "a module whose default export, (task) => task, says what is shown of tasks",
+      ).env("DBQ_REDACT"),
+    )
     .option("--json", "print JSON: one value; worker, agent, manager, drain and tail print one object a line")
     .configureHelp({ showGlobalOptions: true })
     .configureOutput(asJson ? { writeErr: () => undefined } : { outputError: writeSafely })

@@ -1,5 +1,5 @@
 /** Prints a change of a task as one line, for `dbq worker` and `dbq tail`. */
-import type { Task, TaskChange, TaskError } from "../../index.ts";
+import type { Show, Task, TaskChange, TaskError } from "../../index.ts";
 import { reasonOf } from "./failure.ts";
 import { type Cell, type Color, json, line } from "./output.ts";
 import { moment, shortened, span } from "./text.ts";
@@ -18,6 +18,16 @@ const hasError = new Set(["failed", "retrying", "rescued", "cancelled"]);
 
 /** Characters of an error message on a line. */
 export const longestMessage = 200;
+
+/** The change without what `redact` hides. Of a task that it has changed, the line that the task logged is left out. */
+export function shownChange(change: TaskChange, show: Show): TaskChange {
+  const task = show(change.task);
+  if (task === change.task) return change;
+  return { ...change, task, ...(change.message === undefined ? {} : { message: hiddenText }) };
+}
+
+/** Stands for a text that `redact` hides. */
+export const hiddenText = "(hidden)";
 
 /** Prints a change: a line for people, or one JSON object. */
 export function printChange(change: TaskChange, asJson?: boolean): void {

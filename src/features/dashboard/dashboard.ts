@@ -4,9 +4,10 @@ import { type Context, Hono } from "hono";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { getPathNoStrict } from "hono/utils/url";
 import { present } from "../../base/values/present.ts";
-import type { ListedTask } from "../../base/values/records.ts";
+import { redacted } from "../../base/values/redaction.ts";
 import { internalsOf } from "../../queue/internals.ts";
 import type { Queue } from "../../queue/queue.ts";
+import { redactOf, showing } from "../../queue/shown.ts";
 import { Access, isSameOrigin, refusal } from "./access.ts";
 import {
   actOnMany,
@@ -105,6 +106,8 @@ class Desk {
   readonly app: Hono<Env>;
   readonly #queue: Queue;
   readonly #options: ReadOptions;
+  readonly #redacts: boolean;
+  readonly #visible: PageContext["visible"];
   readonly #live: Live;
   readonly #shared = new SharedReads();
   readonly #followed: Hono<FollowEnv>;
@@ -114,6 +117,11 @@ class Desk {
   constructor(queue: Queue, options: ReadOptions) {
     this.#queue = queue;
     this.#options = options;
+    const { redact: own, onError } = options;
+    const ofQueue = redactOf(queue);
+    const show = showing(ofQueue, onError);
+    this.#redacts = (own ?? ofQueue) !== undefined;
+    this.#visible = own ? (task) => redacted(own, show(task)) : show;
     this.#live = new Live(options.pollInterval, options.maxClients, options.onError);
     this.app = this.#routes();
     this.#followed = this.#pagesToFollow();
@@ -196,7 +204,6 @@ class Desk {
     { ages = anew, isApi = false } = {},
   ): Promise<PageContext> {
     const look = await this.#open();
-    const { redact } = this.#options;
     return {
       look,
       reader: look.reader,
@@ -205,9 +212,9 @@ class Desk {
       base: this.#options.basePath,
       params: c.req.param() as Record<string, string>,
       query,
-      isWhole: isApi || redact !== undefined,
-      redacts: redact !== undefined,
-      visible: redact ? (task) => redact(task.cut ? withoutBeginnings(task) : task) : (task) => task,
+      isWhole: isApi || this.#redacts,
+      redacts: this.#redacts,
+      visible: this.#visible,
     };
   }
 
@@ -363,20 +370,6 @@ class Desk {
     return c.html(problemPage(this.#frame(c, `${status}`, ""), message, backOf(c, this.#options)), status);
   }
 }
-
-/**
- * A task without its values. A list reads only their beginnings, and `redact` might have hidden a value because of a part that the
- * list did not read.
- */
-const withoutBeginnings = (task: ListedTask): ListedTask => ({
-  ...task,
-  args: [],
-  kwargs: {},
-  meta: {},
-  result: undefined,
-  error: null,
-  traceContext: null,
-});
 
 /** Whether a program asks, and not a person's browser. */
 function wantsJson(c: Context): boolean {

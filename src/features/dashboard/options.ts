@@ -17,7 +17,10 @@ export interface DashboardOptions {
    * @default the origin of each request's address
    */
   origin?: string;
-  /** Called for each task before it is shown: returns what may be seen of it. An error answers 500, and nothing is shown. */
+  /**
+   * Called with a copy of each task before it is shown, after the option `redact` of the queue: returns what may be seen of it. An
+   * error answers 500, and nothing is shown.
+   */
   redact?: (task: Task) => Task;
   /** Milliseconds between two looks for changes, of all open pages together; from 250. Up to four times as long where a look takes long. @default 2000 */
   pollInterval?: number;

@@ -1,21 +1,11 @@
-/** Runs as the dashboard shows them: a tree of bounded size, without what `redact` hides. */
+/** Runs as the dashboard shows them: a tree of bounded size, and the times that its bars span. */
 import type { ListedTask } from "../../base/values/records.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { Run, RunStep, RunWait } from "../../queue/workflows.ts";
+import type { ShownRun } from "../../queue/shown.ts";
+import type { Run, RunStep } from "../../queue/workflows.ts";
 
 /** The most steps and tasks of a run, in all. */
 const mostLines = 1_000;
-
-/** A run without what `redact` hides. */
-export interface ShownRun {
-  task: ListedTask;
-  steps: RunStep[];
-  waits: RunWait[];
-  children: ShownRun[];
-  more: boolean;
-  /** Whether values and errors of its steps are left out, since `redact` has changed the task. */
-  hidesSteps: boolean;
-}
 
 /**
  * `queue.getRun`, with at most `limit` steps and `limit` children of each task, and `mostLines` of all of them together: those next to
@@ -46,26 +36,6 @@ export async function readRun(reader: Queue, id: number, limit: number): Promise
   }
   return top;
 }
-
-/** The run without what `redact` hides. Of a task that it has changed, the values and errors of steps are left out. */
-export function shownRun(run: Run, visible: (task: ListedTask) => ListedTask): ShownRun {
-  const task = visible(run.task);
-  const hidesSteps = task !== run.task;
-  return {
-    task,
-    steps: hidesSteps ? run.steps.map(withoutValues) : run.steps,
-    waits: run.waits,
-    children: run.children.map((child) => shownRun(child, visible)),
-    more: run.more,
-    hidesSteps,
-  };
-}
-
-const withoutValues = ({ undoError: _, ...step }: RunStep): RunStep => ({
-  ...step,
-  value: undefined,
-  error: null,
-});
 
 // ---- times -----------------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ describe("an unknown option", () => {
       { maxPayLoad: 1 },
       "openQueue",
       "maxPayLoad",
-      "migrate, synchronous, maxPayload, strategy, durability, sessions, poolSize, requestTimeout, schema, partitionFinished, encryption, retention",
+      "migrate, synchronous, maxPayload, strategy, durability, sessions, poolSize, requestTimeout, schema, partitionFinished, encryption, redact, retention",
     ],
     [
       "openQueue",

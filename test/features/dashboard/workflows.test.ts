@@ -5,9 +5,10 @@ import type { DashboardOptions } from "../../../src/features/dashboard/index.ts"
 import type { PageContext } from "../../../src/features/dashboard/page.ts";
 import { type RunData, run as runPage } from "../../../src/features/dashboard/pages/run.tsx";
 import type { WorkflowsData } from "../../../src/features/dashboard/pages/workflows.tsx";
-import { axisOf, readRun, type ShownRun, shownRun } from "../../../src/features/dashboard/runs.ts";
+import { axisOf, readRun } from "../../../src/features/dashboard/runs.ts";
 import { all, child, step, waitForEvent } from "../../../src/features/workflows/steps.ts";
 import { type Task, task } from "../../../src/index.ts";
+import { type ShownRun, shownRun } from "../../../src/queue/shown.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { textOf } from "./page-text.ts";
 import { type Desk, openDesk } from "./requests.ts";

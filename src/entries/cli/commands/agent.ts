@@ -5,6 +5,7 @@ import { CommandError, UsageError } from "../failure.ts";
 import { type Library, loadModules, moduleFiles } from "../modules.ts";
 import { announce, json, line, note, table } from "../output.ts";
 import { durationFrom, given, label, names, whole } from "../parse.ts";
+import { loadRedact } from "../redact.ts";
 import { contextOption, graceOption, maxTasksPerChildOption } from "../run-options.ts";
 import { attemptEnds } from "../shutdown.ts";
 import { surviveRejections } from "../stray.ts";
@@ -205,9 +206,10 @@ async function work(
   const more = given({ maxTasksPerChild, ca: pem, context: context?.value });
   const agent = new Agent({ managers: [...managers], token, concurrency, ...more });
   agent.on("error", (error, where) => logError(error, where, asJson));
+  const show = (await import("../../../index.ts")).showing(await loadRedact(options));
   if (!options.quiet)
     for (const event of ["started", ...attemptEnds] as const)
-      agent.on(event, (task) => printChange({ time: new Date(), event, task }, asJson));
+      agent.on(event, (task) => printChange({ time: new Date(), event, task: show(task) }, asJson));
   let stopping: Promise<void> | undefined;
   const stopped = new Promise<void>((resolve, reject) => {
     for (const signal of signals)

@@ -6,6 +6,7 @@ import { type CommonOptions, withQueue } from "../database.ts";
 import { UsageError } from "../failure.ts";
 import { json, jsonNote, line, note } from "../output.ts";
 import { duration, given, jsonArray, jsonObject, label, metaPair, whole } from "../parse.ts";
+import { showingOf } from "../redact.ts";
 import { jsonText } from "../text.ts";
 
 type FromCall =
@@ -168,7 +169,8 @@ async function printResult(queue: Queue, id: number, options: EnqueueOptions): P
   if (!options.json) note(`task ${id}`);
   const timeout =
     options.wait === true || options.wait === undefined ? Number.POSITIVE_INFINITY : options.wait;
-  const task: Task = await queue.awaitTaskCompletion(id, { timeout });
+  const show = await showingOf(queue);
+  const task: Task = show(await queue.awaitTaskCompletion(id, { timeout }));
   if (options.json) json(task);
   if (task.status === "failed") throw new TaskFailedError(task);
   if (task.status === "cancelled") throw new TaskCancelledError(id, task.error?.message);

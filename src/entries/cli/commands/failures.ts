@@ -1,10 +1,12 @@
 /** `dbq failures`: the kinds of failures, those with the most failed tasks first. */
 import type { Command } from "commander";
-import type { Failure } from "../../../index.ts";
+import type { Failure, Queue } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { timeOrAgo } from "../filter.ts";
 import { type Cell, json, note, table } from "../output.ts";
 import { given, label, whole } from "../parse.ts";
+import { showingOf } from "../redact.ts";
+import { hiddenText } from "../task-events.ts";
 import { moment, shortened } from "../text.ts";
 
 interface FailuresOptions extends CommonOptions {
@@ -42,26 +44,45 @@ export function addFailures(program: Command): void {
     .action(async (_: unknown, self: Command) => {
       const { since, func, limit, ...options } = self.optsWithGlobals<FailuresOptions>();
       await withExistingQueue(options, async (queue) => {
-        const found = await queue.listFailures(given({ since, func, limit }));
+        const found = await shownOf(queue, await queue.listFailures(given({ since, func, limit })));
         if (options.json) json(found);
         else print(found, limit);
       });
     });
 }
 
-function print(failures: readonly Failure[], limit: number): void {
+interface ShownFailure extends Omit<Failure, "message"> {
+  /** `null`: `redact` hides it. */
+  message: string | null;
+}
+
+/** What `redact` hides of the sample is not told by its kind. Without a sample nobody knows what it would hide. */
+async function shownOf(queue: Queue, failures: readonly Failure[]): Promise<ShownFailure[]> {
+  const { redactOf } = await import("../../../index.ts");
+  if (!redactOf(queue)) return [...failures];
+  const show = await showingOf(queue);
+  const shown: ShownFailure[] = [];
+  for (const failure of failures) {
+    const sample = failure.sample === null ? undefined : await queue.getTask(failure.sample);
+    shown.push(sample && show(sample) === sample ? failure : { ...failure, message: null });
+  }
+  return shown;
+}
+
+function print(failures: readonly ShownFailure[], limit: number): void {
   if (failures.length === 0) {
     note("no failures");
     return;
   }
   table(["OPEN", "COUNT", "FUNC", "FIRST", "LAST", "ID", "ERROR"], failures.map(rowOf));
-  const [{ id }] = failures as [Failure];
+  const [{ id }] = failures as [ShownFailure];
   if (failures.length === limit) note("there may be more kinds: raise the --limit");
   note(`the tasks of a kind: dbq list --failure ${id}; run them again: dbq retry --failure ${id}`);
 }
 
-function rowOf({ id, func, errorName, message, count, open, firstAt, lastAt }: Failure): Cell[] {
-  const error = shortened(message === "" ? errorName : `${errorName}: ${message}`, 80);
+function rowOf({ id, func, errorName, message, count, open, firstAt, lastAt }: ShownFailure): Cell[] {
+  const text = message === null ? hiddenText : message;
+  const error = shortened(text === "" ? errorName : `${errorName}: ${text}`, 80);
   const tasks: Cell = open > 0 ? { text: String(open), color: "red" } : open;
   return [tasks, count, shortened(func, 40), moment(firstAt), moment(lastAt), id, error];
 }

@@ -5,6 +5,7 @@ import { UsageError } from "../failure.ts";
 import { addFilter, type FilterOptions, filterOf } from "../filter.ts";
 import { type Cell, type Color, jsonList, note, table } from "../output.ts";
 import { given, label, whole } from "../parse.ts";
+import { showingOf } from "../redact.ts";
 import { errorText } from "../task-events.ts";
 import { moment, progressText, shortened, span } from "../text.ts";
 
@@ -45,7 +46,8 @@ async function listWaiting(name: string, options: ListOptions): Promise<void> {
       `--waiting-for ${JSON.stringify(name)} takes --limit, and no other option that chooses tasks`,
     );
   await withExistingQueue(options, async (queue) => {
-    const tasks = await queue.listWaiting(name, { limit });
+    const show = await showingOf(queue);
+    const tasks = (await queue.listWaiting(name, { limit })).map(show);
     if (options.json) await jsonList(tasks);
     else print(tasks, limit, "there may be more tasks: raise the --limit");
   });
@@ -58,7 +60,8 @@ async function list(options: ListOptions): Promise<void> {
   await withExistingQueue(options, async (queue) => {
     if (options.json) await jsonList(wholeTasks(queue, filter, limit));
     else {
-      const tasks = await listBeginnings(queue, filter);
+      const show = await showingOf(queue);
+      const tasks = (await listBeginnings(queue, filter)).map(show);
       print(tasks, limit, `there may be more tasks: --after ${tasks.at(-1)?.id}`);
     }
   });
@@ -68,10 +71,11 @@ async function list(options: ListOptions): Promise<void> {
 const wholeAtOnce = 20;
 
 async function* wholeTasks(queue: Queue, filter: ListFilter, limit: number): AsyncGenerator<Task> {
+  const show = await showingOf(queue);
   for (let [left, next, known] = [limit, filter, 0]; left > 0; ) {
     const page = await queue.listTasks({ ...next, limit: known + Math.min(left, wholeAtOnce) });
     const tasks = page.slice(known);
-    yield* tasks;
+    yield* tasks.map(show);
     const last = tasks.at(-1);
     if (tasks.length < wholeAtOnce || !last) return;
     left -= tasks.length;

@@ -5,6 +5,7 @@ import { type CommonOptions, logError, shown, stopWithFile, withExistingQueue } 
 import { CommandError, UsageError } from "../failure.ts";
 import { announce } from "../output.ts";
 import { durationFrom, given, whole } from "../parse.ts";
+import { showingOf } from "../redact.ts";
 import { printChange } from "../task-events.ts";
 import { signals } from "../watch.ts";
 
@@ -72,9 +73,10 @@ async function manage(options: ManagerCommandOptions): Promise<void> {
     });
     manager.on("error", (error, where) => logError(error, where, asJson));
     printSessions(options);
+    const show = await showingOf(queue);
     if (!options.quiet)
       for (const event of ["failed", "retrying"] as const)
-        manager.on(event, (task) => printChange({ time: new Date(), event, task }, asJson));
+        manager.on(event, (task) => printChange({ time: new Date(), event, task: show(task) }, asJson));
     manager.on("rescued", ({ workerId, tasks }) => announce("rescued", { tasks, of: workerId }, options));
     const stopped = new Promise<void>((resolve, reject) => {
       for (const signal of signals) process.on(signal, () => manager.stop().then(resolve, reject));

@@ -6,6 +6,7 @@ import { exitCodeOf, reportFailure, UsageError } from "../failure.ts";
 import { addFilter, filterOf } from "../filter.ts";
 import { json, line } from "../output.ts";
 import { given, label, taskId, whole } from "../parse.ts";
+import { showingOf } from "../redact.ts";
 
 interface RetryCommandOptions extends BulkCommandOptions {
   fromStep?: string;
@@ -148,9 +149,10 @@ async function operate(
   const ids = texts.map(taskId);
   await withExistingQueue(options, async (queue) => {
     const tasks: Task[] = [];
+    const show = await showingOf(queue);
     for (const id of ids) {
       try {
-        const task = await act(queue, id);
+        const task = show(await act(queue, id));
         tasks.push(task);
         if (!options.json) line(`task ${id} (${task.func}) ${outcomeOf(task)}`);
       } catch (error) {

@@ -6,6 +6,7 @@ import { causesOf } from "../failure.ts";
 import { rateText } from "../health-tables.ts";
 import { block, type Cell, fact, json, line, table } from "../output.ts";
 import { taskId } from "../parse.ts";
+import { showingOf } from "../redact.ts";
 import { awaitedFacts, printRun, runRecord } from "../run-text.ts";
 import { errorText } from "../task-events.ts";
 import { columnsOf, exactMoment, jsonText, progressText, shortened } from "../text.ts";
@@ -34,14 +35,19 @@ export function addShow(program: Command): void {
 }
 
 async function show(id: number, options: CommonOptions): Promise<void> {
-  const { TaskNotFoundError, taskWaits } = await import("../../../index.ts");
+  const { redactOf, shownRun, TaskNotFoundError, taskWaits } = await import("../../../index.ts");
   await withExistingQueue(options, async (queue) => {
-    const run = await queue.getRun(id);
-    if (run === undefined) throw new TaskNotFoundError(id);
+    const found = await queue.getRun(id);
+    if (found === undefined) throw new TaskNotFoundError(id);
+    const waits = await taskWaits(queue, found.task);
+    const run = redactOf(queue) ? shownRun(found, await showingOf(queue)) : found;
+    const hidesSteps = "hidesSteps" in run && run.hidesSteps;
     const { task } = run;
-    const attempts = await queue.listAttempts(id);
-    const logs = await queue.listLogs(id);
-    const waits = await taskWaits(queue, task);
+    // What an app has hidden of a task may be in its errors and lines of before, too.
+    const attempts = (await queue.listAttempts(id)).map((one) =>
+      hidesSteps ? { ...one, error: null } : one,
+    );
+    const logs = hidesSteps ? [] : await queue.listLogs(id);
     if (options.json) json({ ...task, attempts, logs, ...waits, ...runRecord(run) });
     else print(run, waits, attempts, logs);
   });

@@ -3,7 +3,8 @@ import type { Command } from "commander";
 import { type CommonOptions, shown, withExistingQueue } from "../database.ts";
 import { jsonNote, note, outputClosed } from "../output.ts";
 import { given, label } from "../parse.ts";
-import { printChange } from "../task-events.ts";
+import { showingOf } from "../redact.ts";
+import { printChange, shownChange } from "../task-events.ts";
 
 interface TailOptions extends CommonOptions {
   func?: string;
@@ -40,11 +41,12 @@ async function tail(options: TailOptions): Promise<void> {
     const { TaskFollower } = await import("../../../index.ts");
     const follower = new TaskFollower(queue, given({ func, queueName }), { logs });
     await follower.start();
+    const show = await showingOf(queue);
     const database = await shown(options.db);
     if (json) jsonNote({ time: new Date(), event: "following", database });
     else note(`following ${database}, Ctrl-C to stop`);
     while (!stopped.signal.aborted && !outputClosed()) {
-      for (const change of await follower.poll()) printChange(change, json);
+      for (const change of await follower.poll()) printChange(shownChange(change, show), json);
       await sleep(interval, undefined, { signal: stopped.signal }).catch(() => undefined);
     }
   });

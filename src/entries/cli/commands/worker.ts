@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import type { Queue, Worker } from "../../../index.ts";
+import type { Queue, Show, Worker } from "../../../index.ts";
 import { contextFile, type OpenContext, withContext } from "../context.ts";
 import {
   type CommonOptions,
@@ -12,6 +12,7 @@ import {
 import { type Library, loadModules, moduleFiles } from "../modules.ts";
 import { announce } from "../output.ts";
 import { durationFrom, names, whole } from "../parse.ts";
+import { showingOf } from "../redact.ts";
 import { contextOption, graceOption, maxTasksPerChildOption } from "../run-options.ts";
 import { attemptEnds, Shutdown } from "../shutdown.ts";
 import { onExceptions, surviveRejections } from "../stray.ts";
@@ -106,7 +107,7 @@ async function run(
     ...(maxTasksPerChild === undefined ? {} : { maxTasksPerChild }),
     ...(context === undefined ? {} : { context: context.value }),
   });
-  printEvents(worker, options);
+  printEvents(worker, await showingOf(queue), options);
   const shutdown = new Shutdown(worker, options, context?.close);
   worker.on("error", (error) => {
     if (error instanceof library.DatabaseMovedError) shutdown.leave();
@@ -124,10 +125,10 @@ async function run(
 }
 
 /** Prints the worker's events. */
-function printEvents(worker: Worker, options: WorkerCommandOptions): void {
+function printEvents(worker: Worker, show: Show, options: WorkerCommandOptions): void {
   if (!options.quiet) {
     for (const event of ["started", ...attemptEnds] as const) {
-      worker.on(event, (task) => printChange({ time: new Date(), event, task }, options.json));
+      worker.on(event, (task) => printChange({ time: new Date(), event, task: show(task) }, options.json));
     }
   }
   worker.on("rescued", ({ workerId, tasks }) => announce("rescued", { tasks, of: workerId }, options));

@@ -1,5 +1,6 @@
 /** The page of one run: the tree of its tasks, with steps, waits and times. */
 import type { FC } from "hono/jsx";
+import { type ShownRun, shownRun } from "../../../queue/shown.ts";
 import type { RunStep } from "../../../queue/workflows.ts";
 import { isFinished, type TaskError } from "../../../task.ts";
 import type { Page, PageContext } from "../page.ts";
@@ -12,8 +13,6 @@ import {
   periodOfStep,
   periodOfTask,
   readRun,
-  type ShownRun,
-  shownRun,
 } from "../runs.ts";
 import { argsText, cut } from "./tasks.tsx";
 import { ActionButton, Empty, grouped, href, Nothing, Panel, Status, span, Time } from "./ui.tsx";
