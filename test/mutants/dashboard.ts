@@ -9,6 +9,7 @@ const ofReads = (test: string) => ({ file: "test/features/dashboard/reads.test.t
 
 const ofAttacks = (test: string) => ({ file: "test/features/dashboard/attacks.full.test.ts", test });
 const ofLive = (test: string) => ({ file: "test/features/dashboard/live.test.ts", test });
+const ofRedact = (test: string) => ({ file: "test/features/dashboard/redact.test.ts", test });
 const redacted = "redact shapes the failed tasks of the overview and the running ones of the workers";
 const kept =
   "what was done to queues, functions, limits, schedules and many tasks is kept, and what changed nothing is not";
@@ -61,12 +62,63 @@ export const dashboardFaults: readonly Mutant[] = [
   {
     name: "nothing-is-redacted",
     why: "The arguments that `redact` hides are on every page.",
-    in: "Desk.#contextOf",
-    find: "redact ? (task) => redact($any) : (task) => task",
+    in: "Desk.constructor",
+    find: "own ? (task) => redacted(own, show(task)) : show",
     replace: "(task) => task",
     caughtBy: ofAccess(
       "what an answer may do > redact shapes what every page and answer shows, and an error of it shows nothing",
     ),
+  },
+  {
+    name: "the-dashboard-forgets-the-redact-of-its-queue",
+    why: "A dashboard with a `redact` of its own shows what the queue's would have hidden.",
+    in: "Desk.constructor",
+    find: "redacted(own, show(task))",
+    replace: "redacted(own, task)",
+    caughtBy: ofRedact("with a redact of its own, that one gets what the queue's has left"),
+  },
+  {
+    name: "a-failed-redact-shows-the-task",
+    why: "An error of `redact` shows what it would have hidden.",
+    in: "showing",
+    find: "withoutValues(task)",
+    replace: "task",
+    caughtBy: ofRedact(
+      "an error of the queue's redact hides the values, and goes to onError without its message",
+    ),
+  },
+  {
+    name: "a-change-in-place-is-no-change",
+    why: "Attempts and log lines of a task show what `redact` has hidden in place.",
+    in: "redacted",
+    find: "shown === copy && isDeepStrictEqual(copy, seen)",
+    replace: "shown === copy",
+    caughtBy: {
+      file: "test/queue/shown.test.ts",
+      test: "a task that redact returns as it got it is the task itself, and one that it has changed in place is not",
+    },
+  },
+  {
+    name: "the-log-of-a-worker-is-not-redacted",
+    why: "The log of `dbq worker` has the errors that `redact` hides.",
+    in: "printEvents",
+    find: "task: show(task)",
+    replace: "task",
+    caughtBy: {
+      file: "test/entries/cli/redact.full.test.ts",
+      test: "the log of a worker, tail, and the result of enqueue --wait are without what redact hides",
+    },
+  },
+  {
+    name: "show-has-errors-of-before",
+    why: "`dbq show` has the errors of earlier attempts of a task that `redact` has changed.",
+    in: "show",
+    find: "hidesSteps ? { ...one, error: null } : one",
+    replace: "one",
+    caughtBy: {
+      file: "test/entries/cli/redact.full.test.ts",
+      test: "what redact hides, no command shows, as text or as JSON",
+    },
   },
   {
     name: "an-error-page-shows-the-message",
@@ -112,9 +164,9 @@ export const dashboardFaults: readonly Mutant[] = [
   {
     name: "redact-is-given-half-of-a-task",
     why: "`redact` does not find the mark by which it hides arguments, since the list has read the beginning of it alone.",
-    in: "Desk.#contextOf",
-    find: "redact(task.cut ? withoutBeginnings(task) : task)",
-    replace: "redact(task)",
+    in: "redacted",
+    find: "task.cut ? withoutBeginnings(task) : task",
+    replace: "task",
     caughtBy: {
       file: "test/features/dashboard/lists.test.ts",
       test: "redact is given nothing of a list's task of which it cannot see all",

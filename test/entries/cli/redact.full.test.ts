@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { Worker } from "../../../src/index.ts";
 import { failing } from "../../features/failures/scenario.ts";
-import { folderWithQueue, startDbq } from "./dbq.ts";
+import { folderWithQueue, isEvent, startDbq } from "./dbq.ts";
 import { dbq } from "./in-process.ts";
 
 // Runs before the imports: the modules of these tests import the sources.
@@ -94,16 +94,18 @@ test("a module that exports no function is refused", async () => {
   ]);
 });
 
-test("the log of a worker, and the result of enqueue --wait, are without what redact hides", async () => {
+test("the log of a worker, tail, and the result of enqueue --wait are without what redact hides", async () => {
   const { folder, queue } = await folderWithQueue();
   writeFileSync(join(folder, "redact.mjs"), hiding);
   const source = new URL("../../../src/index.ts", import.meta.url).href;
   writeFileSync(
     join(folder, "tasks.mjs"),
-    `import { task } from ${JSON.stringify(source)};
-     task("fail", async (text) => { throw new Error("no " + text) }, { maxRetries: 0 });
+    `import { currentTask, task } from ${JSON.stringify(source)};
+     task("fail", async (text) => { currentTask().log("log of " + text); throw new Error("no " + text) }, { maxRetries: 0 });
      task("echo", async (text) => text);`,
   );
+  const tail = startDbq(folder, ["tail", "--json", "--logs", "--redact", "redact.mjs"]);
+  await tail.err(isEvent("following"));
   const worker = startDbq(folder, ["worker", "tasks.mjs", "--json", "--redact", "redact.mjs"]);
   const ended = await dbq(folder, [
     "enqueue",
@@ -126,6 +128,10 @@ test("the log of a worker, and the result of enqueue --wait, are without what re
   ]);
   expect([failed.code, failed.err]).toEqual([1, expect.not.stringContaining("secret")]);
   expect((await queue.listTasks({ status: "failed" }))[0]?.error?.message).toBe("no secret");
+  await tail.out(isEvent("log"));
+  await tail.out(isEvent("failed"));
+  tail.child.kill("SIGINT");
+  expect((await tail.ended).out).not.toContain("secret");
   worker.child.kill("SIGTERM");
   const { out, err } = await worker.ended;
   expect(out).toContain('"event":"failed"');
