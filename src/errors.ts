@@ -31,7 +31,8 @@ export type DbqErrorCode =
   | "DBQ_OUTCOME_UNKNOWN"
   | "DBQ_REQUEST_TIMEOUT"
   | "DBQ_DATABASE"
-  | "DBQ_DATABASE_MOVED";
+  | "DBQ_DATABASE_MOVED"
+  | "DBQ_INVALID_ARCHIVE";
 
 /** The key of a class's id. From the global registry, so that two copies of dbq in one process use the same key. */
 export const classId: unique symbol = Symbol.for("dbq-ts.class") as never;
@@ -427,6 +428,18 @@ export class ChildEndedError extends DbqError {
     this.exitCode = exitCode;
     this.signal = signal;
     this.stderr = stderr;
+  }
+}
+
+/** A line of an archive cannot be imported. What was imported before it stays. */
+export class InvalidArchiveError extends DbqError {
+  /** @internal */
+  static override readonly [classId]: string = "InvalidArchiveError";
+  /** The number of the line, from 1. */
+  readonly line: number;
+  constructor(line: number, problem: string) {
+    super("DBQ_INVALID_ARCHIVE", `line ${line}: ${problem}`);
+    this.line = line;
   }
 }
 

@@ -59,6 +59,7 @@ export {
   type DbqErrorCode,
   DecryptionFailedError,
   DuplicateTaskError,
+  InvalidArchiveError,
   InvalidArgumentsError,
   InvalidResultError,
   KeyMissingError,
@@ -94,6 +95,13 @@ export const loadDashboard = (): Promise<typeof import("./features/dashboard/loc
 export const loadManager = (): Promise<typeof import("./features/manager/index.ts")> =>
   import("./features/manager/index.ts");
 export type { LimitValues, RateValues } from "./base/options/limits.ts";
+export { type ExportOptions, type ExportProgress, exportTasks } from "./features/archive/export.ts";
+export {
+  type Imported,
+  type ImportOptions,
+  type ImportProgress,
+  importTasks,
+} from "./features/archive/import.ts";
 export type { DrainLag } from "./features/drain/contract.ts";
 export { type FollowOptions, type TaskChange, TaskFollower } from "./features/inspect/follow.ts";
 export { type InspectOptions, inspectQueue, type QueueHealth } from "./features/inspect/health.ts";

@@ -58,6 +58,11 @@ const errors: Record<DbqErrorCode, [error: dbq.DbqError, name: string, says: str
     "NotEncryptedError",
     "the args of task 7: the value is not encrypted, and this queue requires that it is",
   ],
+  DBQ_INVALID_ARCHIVE: [
+    new dbq.InvalidArchiveError(3, 'the status is "pending": an archive holds finished tasks only'),
+    "InvalidArchiveError",
+    'line 3: the status is "pending": an archive holds finished tasks only',
+  ],
   DBQ_KEY_MISSING: [
     new dbq.KeyMissingError("args", "2026-11"),
     "KeyMissingError",

@@ -44,6 +44,7 @@ const errorsOf = (dbq: Dbq): Record<string, Error> => ({
   DbqError: new dbq.DbqError("DBQ_CLOSED", "x"),
   DecryptionFailedError: new dbq.DecryptionFailedError("x"),
   DuplicateTaskError: new dbq.DuplicateTaskError("x", 7),
+  InvalidArchiveError: new dbq.InvalidArchiveError(1, "x"),
   InvalidArgumentsError: new dbq.InvalidArgumentsError("x", []),
   InvalidResultError: new dbq.InvalidResultError("x", []),
   KeyMissingError: new dbq.KeyMissingError("x", "x"),

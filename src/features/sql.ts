@@ -5,6 +5,7 @@ import { type CoreOperations, type CycleOf, coreOperationsOf } from "../stores/s
 import type { Program, Runner } from "../stores/sql/program.ts";
 import { type CoreMethods, coreMethodsOver } from "../stores/sql/store-methods.ts";
 import type { Texts } from "../stores/sql/texts.ts";
+import { ArchiveOperations, archiveMethods } from "./archive/sql.ts";
 import { CauseOperations, causeMethods } from "./causes/sql/causes.ts";
 import { CauseReportOperations, reportMethods } from "./causes/sql/reports.ts";
 import { DrainOperations, drainMethods } from "./drain/sql.ts";
@@ -30,6 +31,7 @@ import {
 
 export interface Operations extends CoreOperations {
   agents: AgentOperations;
+  archive: ArchiveOperations;
   causes: CauseOperations;
   causeReports: CauseReportOperations;
   drains: DrainOperations;
@@ -49,9 +51,11 @@ export interface Operations extends CoreOperations {
 /** Operations remember how their claims went: each store has its own. */
 export function operationsOf(texts: Texts, cycleOf?: CycleOf): Operations {
   const core = coreOperationsOf(texts, cycleOf);
+  const transfer = new TransferOperations(texts);
   return {
     ...core,
     agents: new AgentOperations(texts),
+    archive: new ArchiveOperations(texts, transfer),
     causes: new CauseOperations(texts),
     causeReports: new CauseReportOperations(texts),
     drains: new DrainOperations(core),
@@ -64,7 +68,7 @@ export function operationsOf(texts: Texts, cycleOf?: CycleOf): Operations {
     schedules: new ScheduleOperations(core),
     stats: new StatsOperations(texts),
     testing: new TestingOperations(texts),
-    transfer: new TransferOperations(texts),
+    transfer,
     workflows: workflowsOf(core),
   };
 }
@@ -80,6 +84,7 @@ export function methodsOver(
   return {
     ...coreMethodsOver(runner, ops, batches),
     agents: agentMethods(runner, ops.agents),
+    archive: archiveMethods(runner, ops.archive),
     causes: { ...causeMethods(runner, ops.causes), reports: reportMethods(runner, ops.causeReports) },
     drains: drainMethods(runner, ops.drains, batches),
     encryption: encryptionMethods(runner, ops.encryption),

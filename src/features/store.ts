@@ -1,5 +1,6 @@
 /** The store of a queue with all features: what each database does for the core and for them. */
 import type { RequestStore, Store, StoreTransaction } from "../store.ts";
+import type { ArchiveStore } from "./archive/contract.ts";
 import type { CauseStore } from "./causes/contract.ts";
 import type { DrainStore } from "./drain/contract.ts";
 import type { EncryptionStore } from "./encryption/contract.ts";
@@ -19,6 +20,7 @@ import type { WorkflowStore, WorkflowWrites } from "./workflows/contract.ts";
 /** The parts of features. */
 export interface FeatureStores {
   readonly agents: AgentStore;
+  readonly archive: ArchiveStore;
   readonly causes: CauseStore;
   readonly drains: DrainStore;
   readonly encryption: EncryptionStore;

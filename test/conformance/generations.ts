@@ -107,6 +107,7 @@ export function checked(store: FullStore): FullStore {
     synchronous: store.synchronous,
     cyclesMayOverlap: () => store.cyclesMayOverlap(),
     agents: store.agents,
+    archive: store.archive,
     transfer: store.transfer,
     drains: store.drains,
     look: store.look,

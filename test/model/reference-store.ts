@@ -94,6 +94,9 @@ export function referenceStore(reference: Reference): FullStore {
     get agents(): never {
       return missing("agents")();
     },
+    get archive(): never {
+      return missing("archive")();
+    },
     get transfer(): never {
       return missing("transfer")();
     },

@@ -39,6 +39,7 @@ export type Method = Exclude<
   | "list"
   | "count"
   | "agents"
+  | "archive"
   | "transfer"
   | "drains"
   | "look"

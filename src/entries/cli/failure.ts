@@ -126,7 +126,7 @@ function isExpected(error: unknown): boolean {
 
 /** The fields of an error that programs read. */
 function detailsOf(error: unknown): object {
-  const fields = ["taskId", "scheduleName", "path", "size", "limit"];
+  const fields = ["taskId", "scheduleName", "path", "size", "limit", "line"];
   const found = Object.entries(error instanceof Error ? error : {}).filter(([key]) => fields.includes(key));
   return Object.fromEntries(found);
 }

@@ -9,7 +9,9 @@ import { addDoctor } from "./commands/doctor.ts";
 import { addDrain } from "./commands/drain.ts";
 import { addEnqueue } from "./commands/enqueue.ts";
 import { addEvent } from "./commands/event.ts";
+import { addExport } from "./commands/export.ts";
 import { addFailures } from "./commands/failures.ts";
+import { addImport } from "./commands/import.ts";
 import { addLimit, addLimits, addPause, addResume } from "./commands/limits.ts";
 import { addList } from "./commands/list.ts";
 import { addManager } from "./commands/manage.ts";
@@ -89,6 +91,8 @@ export function buildProgram(asJson: boolean): Command {
     addSchedules,
     addMigrate,
     addMove,
+    addExport,
+    addImport,
     addReencrypt,
     addCauses,
     addFailures,

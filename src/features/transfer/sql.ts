@@ -1,16 +1,10 @@
 /** The operations of `dbq move`, each written once for all databases. `TransferStore` in `store.ts` says what they promise. */
-import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { sql } from "drizzle-orm/sql/sql";
 import { DatabaseError } from "../../errors.ts";
 import type { Diagnosis } from "../../store.ts";
-import {
-  type ColumnKind,
-  type ColumnOf,
-  columnsOf,
-  kindOf,
-  listed,
-  parameterFor,
-} from "../../stores/sql/columns.ts";
+import { type ColumnOf, columnsOf, kindOf, listed, parameterFor } from "../../stores/sql/columns.ts";
 import type { Dialect, Params } from "../../stores/sql/dialect.ts";
+import { plain, textLength } from "../../stores/sql/plain-rows.ts";
 import { count, insertedIds, type Program, type Runner, rows } from "../../stores/sql/program.ts";
 import type { Statement } from "../../stores/sql/statements.ts";
 import { holdsKey } from "../../stores/sql/statuses.ts";
@@ -42,29 +36,6 @@ const versions: { readonly [T in MovedTable]: readonly ColumnOf<T>[] } = {
 
 const largest = String(Number.MAX_SAFE_INTEGER);
 
-/** A value as a plain value; undefined when it cannot be copied exactly. */
-function plain(kind: ColumnKind | undefined, value: unknown): MovedRow[number] {
-  if (value === null) return null;
-  if (kind === "json" || kind === "text") return typeof value === "string" ? value : undefined;
-  const number = Number(value);
-  if (kind === "real") return number;
-  const whole = kind === "time" ? Math.round(number) : number;
-  return Number.isSafeInteger(whole) ? whole : undefined;
-}
-
-/** The length of the texts of a row that are not part of its version. */
-function lengthOf(d: Dialect, table: MovedTable): SQL {
-  const compared: readonly string[] = versions[table];
-  const lengths = columnsOf(table)
-    .filter((column) => !compared.includes(column))
-    .flatMap((column) => {
-      const kind = kindOf(table, column);
-      const value = kind === "json" ? d.text(sql.raw(column)) : sql.raw(column);
-      return kind === "json" || kind === "text" ? [sql`coalesce(octet_length(${value}), 0)`] : [];
-    });
-  return sql.join(lengths, sql` + `);
-}
-
 function tableStatements(d: Dialect, table: MovedTable) {
   const [name, columns] = [sql.raw(table), columnsOf(table)];
   const isKeyed = sql.raw(table === "dbq_tasks" ? `case when ${holdsKey} then 1 else 0 end` : "0");
@@ -76,7 +47,7 @@ function tableStatements(d: Dialect, table: MovedTable) {
     );
   return {
     rowVersions: (p) => sql`
-      select id, ${lengthOf(d, table)}, ${isKeyed}, ${listed(d, table, versions[table])} from ${name}
+      select id, ${textLength(d, table, versions[table])}, ${isKeyed}, ${listed(d, table, versions[table])} from ${name}
       where id > ${p.after} order by id ${d.atMost(p.limit)}`,
     // As text: a driver may round such a number.
     unsafe: () => sql`

@@ -61,5 +61,6 @@ export const mysqlMoving: TransferText = {
   // MySQL's information_schema may be a day old.
   lastId: (table) => `show create table ${table}`,
   toLastId: ([, text]) => Number(/ AUTO_INCREMENT=(\d+)[^)]*$/.exec(String(text))?.[1] ?? 1) - 1,
+  followsInserts: true,
   setLastId: (table, id) => [`alter table ${table} auto_increment = ${id + 1}`],
 };

@@ -80,5 +80,6 @@ export const postgresMoving: TransferText = {
   unfreeze: () => dropTriggers,
   lastId: (table) => `select coalesce(pg_sequence_last_value(${sequence(table)}), 0)`,
   toLastId: ([last]) => Number(last),
+  followsInserts: false,
   setLastId: (table, id) => [`select setval(${sequence(table)}, ${id})`],
 };

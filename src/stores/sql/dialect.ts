@@ -210,4 +210,6 @@ export interface TransferText {
   lastId: (table: string) => string;
   toLastId: (row: Row) => number;
   setLastId: (table: string, id: number) => readonly string[];
+  /** Whether the ids after an insert with an id are larger than that one by themselves. */
+  followsInserts: boolean;
 }

@@ -42,6 +42,7 @@ export const sqliteMoving: TransferText = {
   unfreeze: () => dropTriggers,
   lastId: (table) => `select seq from sqlite_sequence where name = '${table}'`,
   toLastId: ([seq]) => Number(seq),
+  followsInserts: true,
   setLastId: (table, id) => [
     `insert into sqlite_sequence (name, seq) select '${table}', 0
       where not exists (select 1 from sqlite_sequence where name = '${table}')`,

@@ -15,7 +15,7 @@ const commands = buildProgram(false).commands.map((command) => command.name());
 
 test("the commands are those of docs/cli.md", () => {
   expect(commands).toEqual(
-    "worker enqueue event list show retry cancel delete purge stats metrics tail top dashboard drain manager agent agents limits limit pause resume schedule schedules migrate move reencrypt causes failures doctor".split(
+    "worker enqueue event list show retry cancel delete purge stats metrics tail top dashboard drain manager agent agents limits limit pause resume schedule schedules migrate move export import reencrypt causes failures doctor".split(
       " ",
     ),
   );

@@ -1,0 +1,30 @@
+/** Queues with finished tasks of every kind, and a look at what they have. */
+import { join } from "node:path";
+import { type CountFilter, exportTasks, importTasks, type Queue } from "../../../src/index.ts";
+import { temporaryFolder, temporaryQueue } from "../../support/queue.ts";
+import { makeQueue } from "../transfer/moved-rows.ts";
+
+/** A queue with so many tasks, of which three in five have finished. Each step of the workflow has a value. */
+export async function queueWithTasks(tasks: number): Promise<Queue> {
+  const path = join(temporaryFolder(), "dbq.db");
+  await makeQueue(path, tasks);
+  return await temporaryQueue({}, path);
+}
+
+export async function linesOf(queue: Queue, filter: CountFilter = {}): Promise<string[]> {
+  const lines: string[] = [];
+  for await (const line of exportTasks(queue, filter)) lines.push(line);
+  return lines;
+}
+
+/** A line as a copy of it is exported: that holds no unique key. */
+export function asImported(line: string): string {
+  const { uniqueUntil, ...task } = JSON.parse(line);
+  return JSON.stringify(task);
+}
+
+/** Imports lines, and returns those that the queue then has. */
+export async function copied(lines: readonly string[], into: Queue): Promise<string[]> {
+  await importTasks(into, lines);
+  return await linesOf(into);
+}
