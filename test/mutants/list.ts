@@ -1,6 +1,7 @@
 /** All seeded faults, by what they break. */
 import { agentFaults } from "./agents.ts";
 import { aheadFaults } from "./ahead.ts";
+import { archiveFaults } from "./archives.ts";
 import { causeFaults } from "./causes.ts";
 import { claimAndSettle } from "./claim-and-settle.ts";
 import { connectionFaults } from "./connections.ts";
@@ -43,6 +44,7 @@ export const mutants: readonly Mutant[] = [
   ...serverFaults,
   ...dialectFaults,
   ...moveFaults,
+  ...archiveFaults,
   ...observingFaults,
   ...encryptionFaults,
   ...executingFaults,
