@@ -9,6 +9,8 @@ export type PartTable = (typeof partTables)[number];
 /** A column of an archived table, and what it holds. `json`: text outside of the database; `time`: milliseconds since 1970. */
 export interface ArchivedColumn {
   name: string;
+  /** Its name in a line. */
+  field: string;
   kind: "integer" | "time" | "real" | "json" | "text";
 }
 
@@ -51,7 +53,7 @@ export interface KnownTask {
 }
 
 export interface ArchiveStore {
-  /** The columns of the tables, but for the ids of parts. */
+  /** The columns of the tables. A part is in its task's line, so its own id and that of its task are left out. */
   readonly columns: Readonly<Record<"dbq_tasks" | PartTable, readonly ArchivedColumn[]>>;
 
   /** The bounds of an export that begins now. */

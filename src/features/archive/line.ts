@@ -1,5 +1,6 @@
 /** A finished task as one line of JSON, and back. */
 import { show } from "../../base/options/durations.ts";
+import { memoize } from "../../base/runtime/memoize.ts";
 import { isJson } from "../../base/text/json.ts";
 import { DatabaseError, InvalidArchiveError } from "../../errors.ts";
 import { finishedStatuses } from "../../task.ts";
@@ -25,31 +26,27 @@ const required: Readonly<Record<"dbq_tasks" | PartTable, ReadonlySet<string>>> =
   dbq_steps: new Set(["name", "seq", "generation_id", "ended_at"]),
 };
 
-const fieldOf = (column: string): string =>
-  column.replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
+const fieldsOf = memoize(
+  (columns: readonly ArchivedColumn[]): ReadonlySet<string> => new Set(columns.map(({ field }) => field)),
+);
 
 /** @returns the line without its end @throws DatabaseError for a value that JSON cannot keep */
 export function toLine(columns: Columns, { task, parts: rows }: StoredTask): string {
   const line = toObject(columns.dbq_tasks, task, `task ${task.id}`);
   for (const [table, field] of parts)
     if (rows[table].length > 0)
-      line[field] = rows[table].map((row) =>
-        toObject(ofPart(columns[table]), row, `${table} of task ${task.id}`),
-      );
+      line[field] = rows[table].map((row) => toObject(columns[table], row, `${table} of task ${task.id}`));
   return JSON.stringify(line);
 }
 
-/** Each part stands in its task's line. */
-const ofPart = (columns: readonly ArchivedColumn[]) => columns.filter(({ name }) => name !== "task_id");
-
 function toObject(columns: readonly ArchivedColumn[], row: PlainRow, what: string): Record<string, unknown> {
   const object: Record<string, unknown> = {};
-  for (const { name, kind } of columns) {
+  for (const { name, field, kind } of columns) {
     const value = row[name];
     if (value === null) continue;
     const isKept = value !== undefined && (kind !== "time" || Math.abs(Number(value)) <= 8.64e15);
     if (!isKept) throw new DatabaseError(`${what}: the column ${name} has a value that cannot be exported`);
-    object[fieldOf(name)] = kind === "time" ? new Date(value as number).toISOString() : value;
+    object[field] = kind === "time" ? new Date(value as number).toISOString() : value;
   }
   return object;
 }
@@ -72,7 +69,7 @@ export function fromLine(columns: Columns, text: string, number: number): Stored
     return list.map((item: unknown, i) => {
       const where = `${field}[${i}]`;
       if (!isObject(item)) return refuse(`${where}: expected an object, got ${show(item)}`);
-      const row = toRow(table, ofPart(columns[table]), item, (problem) => refuse(`${where}: ${problem}`));
+      const row = toRow(table, columns[table], item, (problem) => refuse(`${where}: ${problem}`));
       return { ...row, task_id: task.id };
     });
   };
@@ -100,15 +97,14 @@ function toRow(
   refuse: (problem: string) => never,
 ): PlainRow {
   const row: Record<string, string | number | null> = {};
-  for (const { name, kind } of columns) {
-    const field = fieldOf(name);
+  for (const { name, field, kind } of columns) {
     const value = Object.hasOwn(object, field) ? (object[field] ?? null) : null;
     if (value === null && required[table].has(name)) refuse(`${field} is missing`);
     const stored = value === null ? null : storedAs(kind, value);
     if (stored === undefined) refuse(`${field}: expected ${expected[kind]}, got ${show(value)}`);
     row[name] = stored as string | number | null;
   }
-  const known = new Set(columns.map(({ name }) => fieldOf(name)));
+  const known = fieldsOf(columns);
   const unknown = Object.keys(object).find((field) => !known.has(field));
   if (unknown !== undefined)
     refuse(

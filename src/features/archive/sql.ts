@@ -2,7 +2,7 @@
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { DatabaseError } from "../../errors.ts";
 import type { TaskFilter } from "../../store.ts";
-import { columnsOf, kindOf, listed, parameterFor } from "../../stores/sql/columns.ts";
+import { columnsOf, fieldOf, kindOf, listed, parameterFor } from "../../stores/sql/columns.ts";
 import type { Dialect, Params } from "../../stores/sql/dialect.ts";
 import { plain, textLength } from "../../stores/sql/plain-rows.ts";
 import { insertedIds, type Program, type Runner, rows, rowsOnce } from "../../stores/sql/program.ts";
@@ -166,7 +166,9 @@ const emptyParts = (): Record<PartTable, PlainRow[]> => ({
 });
 
 const describedColumns = (table: ArchivedTable): ArchivedColumn[] =>
-  columnsFor(table).map((name) => ({ name, kind: kindOf(table, name) }));
+  columnsFor(table)
+    .filter((name) => name !== "task_id")
+    .map((name) => ({ name, field: fieldOf(name), kind: kindOf(table, name) }));
 
 const columns: ArchiveStore["columns"] = {
   dbq_tasks: describedColumns("dbq_tasks"),

@@ -3,7 +3,7 @@
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { DatabaseError } from "../../errors.ts";
 import type { Inserted, MaybePromise } from "../../store.ts";
-import { type ColumnOf, columnsOf, listed, parameterFor } from "../../stores/sql/columns.ts";
+import { type ColumnOf, columnsOf, fieldOf, listed, parameterFor } from "../../stores/sql/columns.ts";
 import { itemList } from "../../stores/sql/compile.ts";
 import type { Dialect, Items, Params, Row } from "../../stores/sql/dialect.ts";
 import type { CoreOperations } from "../../stores/sql/operations.ts";
@@ -39,8 +39,6 @@ const mostSchedules = 2_147_483_647;
 /** How often a schedule is read again that another writer has added since. */
 const mostTries = 10;
 
-const camelCase = (column: string) => column.replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
-
 /** The columns that `ScheduleState` has. */
 const stateColumns = columnsOf("dbq_schedules").filter(
   (column) => !["generation_id", "created_at", "updated_at"].includes(column),
@@ -52,7 +50,7 @@ const firedColumns: readonly Column[] = ["next_at", "last_slot", "last_task_id",
 const settings = (d: Dialect, columns: readonly Column[], p: Params): SQL =>
   sql.join(
     columns.map(
-      (column) => sql`${sql.raw(column)} = ${parameterFor(d, "dbq_schedules", column, p[camelCase(column)])}`,
+      (column) => sql`${sql.raw(column)} = ${parameterFor(d, "dbq_schedules", column, p[fieldOf(column)])}`,
     ),
     sql`, `,
   );
@@ -114,7 +112,7 @@ function writeStatements(d: Dialect) {
   const each =
     items &&
     ((columns: readonly Column[]) => {
-      const item = itemColumns(["name", "generationId", ...columns.map(camelCase)]);
+      const item = itemColumns(["name", "generationId", ...columns.map(fieldOf)]);
       const itemParams = Object.fromEntries(item.map(({ name }) => [name, itemOf(name)]));
       return (p: Params) => {
         const { beforeTable, afterTable, afterSet } = items(p[itemList] as SQL, item);
@@ -127,10 +125,10 @@ function writeStatements(d: Dialect) {
     add: (p) => sql`
       insert into dbq_schedules (${sql.raw(stateColumns.join(", "))}, created_at, updated_at)
       select ${sql.join(
-        stateColumns.map((column) => parameterFor(d, "dbq_schedules", column, itemOf(camelCase(column)))),
+        stateColumns.map((column) => parameterFor(d, "dbq_schedules", column, itemOf(fieldOf(column)))),
         sql`, `,
       )}, ${d.now(p)}, ${d.now(p)}
-      from ${d.objects(p.schedules, itemColumns(stateColumns.map(camelCase)))} where true ${d.keepExisting("name")}`,
+      from ${d.objects(p.schedules, itemColumns(stateColumns.map(fieldOf)))} where true ${d.keepExisting("name")}`,
 
     replace: (p) => sql`
       update dbq_schedules set ${settings(d, stateColumns, p)}, ${changed(p)}

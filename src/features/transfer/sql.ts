@@ -2,7 +2,7 @@
 import { sql } from "drizzle-orm/sql/sql";
 import { DatabaseError } from "../../errors.ts";
 import type { Diagnosis } from "../../store.ts";
-import { type ColumnOf, columnsOf, kindOf, listed, parameterFor } from "../../stores/sql/columns.ts";
+import { type ColumnOf, columnsOf, fieldOf, kindOf, listed, parameterFor } from "../../stores/sql/columns.ts";
 import type { Dialect, Params } from "../../stores/sql/dialect.ts";
 import { plain, textLength } from "../../stores/sql/plain-rows.ts";
 import { count, insertedIds, type Program, type Runner, rows } from "../../stores/sql/program.ts";
@@ -91,12 +91,6 @@ const agentRow = (agent: AgentRecord): Record<ColumnOf<"dbq_agents">, unknown> =
   expires_at: agent.expiresAt,
   revoked_at: agent.revokedAt,
 });
-
-/** For each column, its name in records. */
-const camelCased = (columns: readonly string[]): Record<string, string> =>
-  Object.fromEntries(
-    columns.map((column) => [column, column.replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase())]),
-  );
 
 const fixed = (text: string): Statement => {
   const query = sql.raw(text);
@@ -246,7 +240,7 @@ export class TransferOperations {
   }
 
   writeSchedules(run: string, schedules: readonly ScheduleRecord[]): Program<boolean> {
-    const columns = Object.entries(camelCased(columnsOf("dbq_schedules")));
+    const columns = columnsOf("dbq_schedules").map((column) => [column, fieldOf(column)] as const);
     const row = (schedule: ScheduleRecord) =>
       Object.fromEntries(columns.map(([column, key]) => [column, schedule[key as keyof ScheduleRecord]]));
     return this.#writeNamed(run, this.#schedules, schedules.map(row));

@@ -174,6 +174,10 @@ const numbersBesideColumns = new Set([
   ...["delay", "charge", "line", "after", "uniqueFor", "debounceLimit", "turn", "expiresIn", "unbegun"],
 ]);
 
+/** The field of a column: its name in camelCase. */
+export const fieldOf = (column: string) =>
+  column.replace(/_[a-z]/g, (letter) => letter.slice(1).toUpperCase());
+
 /** The column of a field. */
 export const columnOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
