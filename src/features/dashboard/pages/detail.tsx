@@ -21,6 +21,8 @@ const most = { schedules: 1_000, workers: 50, kinds: 5, failures: 1_000 } as con
 /** Milliseconds of the attempts that are told by function or queue. */
 const longest = 86_400_000;
 
+const pathOf = { function: "/functions/detail", queue: "/queues/detail" } as const;
+
 /** A number that counting may have ended at. */
 interface Counted {
   count: number;
@@ -71,19 +73,17 @@ async function load(context: PageContext, name: string, about: About): Promise<D
     reader.listLimits(),
     reader.listSchedules({ limit: most.schedules }),
   ]);
-  const backlog = (await look.backlog()).filter((each) =>
-    "func" in about ? each.func === about.func : each.queueName === about.queueName,
-  );
+  const isOwn = (each: { func?: string | undefined; queueName?: string | undefined }) =>
+    "func" in about ? each.func === about.func : each.queueName === about.queueName;
+  const backlog = (await look.backlog()).filter(isOwn);
   const names = new Set([...backlog, ...functions].map(({ func }) => func));
   const queues = new Set(
     "queueName" in about ? [about.queueName] : [...backlog, ...functions].map(({ queueName }) => queueName),
   );
-  const own = limits.filter(({ target }) => isAbout(target, about));
+  const own = limits.filter(({ target }) => typeof target !== "string" && isOwn(target));
   return {
     ...{ name, range, ...points, functions },
-    causes: causes.filter((cause) =>
-      "func" in about ? cause.func === about.func : cause.queueName === about.queueName,
-    ),
+    causes: causes.filter(isOwn),
     pending: {
       count: backlog.reduce((sum, { pending }) => sum + pending, 0),
       complete: backlog.every(({ more }) => !more),
@@ -115,17 +115,10 @@ async function failedOf(reads: Reads, { queues }: Pick<Health, "queues">, about:
   return { count: queue?.failed ?? 0, complete: queue?.atLeast.includes("failed") !== true };
 }
 
-/** Whether a limit or a pause is one of this function, with its groups, or of this queue. */
-function isAbout(target: LimitInfo["target"], about: About): boolean {
-  if (typeof target === "string") return false;
-  if ("func" in about) return "func" in target && target.func === about.func;
-  return "queueName" in target && target.queueName === about.queueName;
-}
-
 // ---- a function ------------------------------------------------------------------------------
 
 export const functionPage: Page<FunctionData> = {
-  path: "/functions/detail",
+  path: pathOf.function,
   accepts: ["name", "range"],
   title: ({ name }) => `Function ${name}`,
   load: async (context) => {
@@ -133,86 +126,73 @@ export const functionPage: Page<FunctionData> = {
     const detail = await load(context, name, { func: name });
     return { ...detail, failures: await loadKinds(context, detail.range.name, most.kinds, name) };
   },
-  view: (data, context) => {
-    const { name, pausedAt, failures, range } = data;
-    return (
-      <>
-        <h1>
-          <Name of={name} />
-          {pausedAt === null ? "" : <Status is="paused" />}
-          <small>function</small>
-        </h1>
-        <Pills data={data} of={{ func: name }} base={context.base} />
-        <div class="actions">
-          <PauseOrResume
-            target={{ func: name }}
-            isPaused={pausedAt !== null}
-            context={context}
-            asks={resumeQuestion(`the function ${name}`, data.pending.count, data.oldestPendingAge)}
-          />
-        </div>
-        <Wrong data={data} context={context} />
-        <Charts of={data} to={(to) => href(context.base, "/functions/detail", { name, range: to })} />
-        {failures.length === 0 ? (
-          ""
-        ) : (
-          <Panel title="Kinds of failures" id="failures">
-            <Kinds of={failures} range={range.name} context={context} />
-          </Panel>
-        )}
-        <OwnLimits data={data} about="func" context={context} />
-        <div class="columns">
-          <Parts data={data} by="queueName" base={context.base} />
-          <Served data={data} base={context.base} />
-        </div>
-        <Schedules data={data} base={context.base} />
-      </>
-    );
-  },
+  view: (data, context) => (
+    <Detail data={data} about={{ func: data.name }} context={context}>
+      {data.failures.length === 0 ? (
+        ""
+      ) : (
+        <Panel title="Kinds of failures" id="failures">
+          <Kinds of={data.failures} range={data.range.name} context={context} />
+        </Panel>
+      )}
+    </Detail>
+  ),
 };
 
 // ---- a queue ---------------------------------------------------------------------------------
 
 export const queuePage: Page<DetailData> = {
-  path: "/queues/detail",
+  path: pathOf.queue,
   accepts: ["name", "range"],
   title: ({ name }) => `Queue ${name}`,
   load: async (context) => {
     const name = nameOf(context.query);
     return await load(context, name, { queueName: name });
   },
-  view: (data, context) => {
-    const { name, pausedAt } = data;
-    return (
-      <>
-        <h1>
-          <Name of={name} />
-          {pausedAt === null ? "" : <Status is="paused" />}
-          <small>queue</small>
-        </h1>
-        <Pills data={data} of={{ queue: name }} base={context.base} />
-        <div class="actions">
-          <PauseOrResume
-            target={{ queueName: name }}
-            isPaused={pausedAt !== null}
-            context={context}
-            asks={resumeQuestion(`the queue ${name}`, data.pending.count, data.oldestPendingAge)}
-          />
-        </div>
-        <Wrong data={data} context={context} />
-        <Charts of={data} to={(to) => href(context.base, "/queues/detail", { name, range: to })} />
-        <OwnLimits data={data} about="queue" context={context} />
-        <div class="columns">
-          <Parts data={data} by="func" base={context.base} />
-          <Served data={data} base={context.base} />
-        </div>
-        <Schedules data={data} base={context.base} />
-      </>
-    );
-  },
+  view: (data, context) => <Detail data={data} about={{ queueName: data.name }} context={context} />,
 };
 
 // ---- their parts -----------------------------------------------------------------------------
+
+/** What is between the charts and the limits is of one of them alone. */
+const Detail: FC<{ data: DetailData; about: About; context: PageContext; children?: Child }> = ({
+  data,
+  about,
+  context,
+  children,
+}) => {
+  const { name, pausedAt } = data;
+  const isFunction = "func" in about;
+  const kind = isFunction ? "function" : "queue";
+  const { base } = context;
+  return (
+    <>
+      <h1>
+        <Name of={name} />
+        {pausedAt === null ? "" : <Status is="paused" />}
+        <small>{kind}</small>
+      </h1>
+      <Pills data={data} of={isFunction ? { func: name } : { queue: name }} base={base} />
+      <div class="actions">
+        <PauseOrResume
+          target={about}
+          isPaused={pausedAt !== null}
+          context={context}
+          asks={resumeQuestion(`the ${kind} ${name}`, data.pending.count, data.oldestPendingAge)}
+        />
+      </div>
+      <Wrong data={data} context={context} />
+      <Charts of={data} to={(to) => href(base, pathOf[kind], { name, range: to })} />
+      {children}
+      <OwnLimits data={data} about={isFunction ? "func" : "queue"} context={context} />
+      <div class="columns">
+        <Parts data={data} by={isFunction ? "queueName" : "func"} base={base} />
+        <Served data={data} base={base} />
+      </div>
+      <Schedules data={data} base={base} />
+    </>
+  );
+};
 
 type Part<More = object> = FC<{ data: DetailData; base: string } & More>;
 
@@ -297,7 +277,7 @@ const Parts: Part<{ by: "func" | "queueName" }> = ({ data: { functions, range },
             <th scope="row" class="name">
               <Name
                 of={each[by]}
-                to={href(base, by === "func" ? "/functions/detail" : "/queues/detail", { name: each[by] })}
+                to={href(base, pathOf[by === "func" ? "function" : "queue"], { name: each[by] })}
               />
             </th>
             <td class="number" data-label="Attempts">
