@@ -2,14 +2,12 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { stopped } from "./stopped.ts";
 
 const program = fileURLToPath(new URL("worker.ts", import.meta.url));
 
 /** A service manager would replace a worker that dies. After so many deaths the fault is not accidental. */
 const mostReplacements = 20;
-
-/** Milliseconds for a worker to stop. It gives its running tasks two seconds. */
-const stopLimit = 5_000;
 
 export class WorkerProcesses {
   readonly #site: string;
@@ -71,13 +69,4 @@ export class WorkerProcesses {
     if (this.#replaced > mostReplacements) this.#onBroken(new Error("the worker processes keep dying"));
     else this.#add().catch((error) => this.#stopping || this.#onBroken(error));
   }
-}
-
-async function stopped(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exit = once(child, "exit");
-  child.kill("SIGTERM");
-  const timer = setTimeout(() => child.kill("SIGKILL"), stopLimit);
-  await exit;
-  clearTimeout(timer);
 }

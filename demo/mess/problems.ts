@@ -1,4 +1,4 @@
-/** The ten problems of the mess: what is wrong, by which cause it shows, and what repairs it. */
+/** The ten problems that the demo makes: each with the cause that shows it, and its repair. */
 import type { Cause } from "../../src/index.ts";
 
 interface Problem {

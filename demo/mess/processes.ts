@@ -2,12 +2,10 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { stopped } from "../stopped.ts";
 import type { Role } from "./worker.ts";
 
 const program = fileURLToPath(new URL("worker.ts", import.meta.url));
-
-/** Milliseconds for a worker to stop. */
-const stopLimit = 5_000;
 
 /** Crashes after which the function has killed enough workers. */
 const mostRestarts = 500;
@@ -53,7 +51,7 @@ export class MessProcesses {
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#frozen?.kill("SIGKILL");
-    await Promise.all([...this.#children].map(ended));
+    await Promise.all([...this.#children].map(stopped));
   }
 
   async #keepDying(): Promise<void> {
@@ -69,13 +67,4 @@ export class MessProcesses {
     child.once("exit", () => this.#children.delete(child));
     return child;
   }
-}
-
-async function ended(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exit = once(child, "exit");
-  child.kill("SIGTERM");
-  const timer = setTimeout(() => child.kill("SIGKILL"), stopLimit);
-  await exit;
-  clearTimeout(timer);
 }

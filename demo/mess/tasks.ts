@@ -1,4 +1,4 @@
-/** The tasks of a shop on a bad day. What they do wrong is meant to be wrong. */
+/** The functions of a shop. Some fail, hang or end their process on purpose. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { currentTask, remoteTask, task } from "../../src/index.ts";
 

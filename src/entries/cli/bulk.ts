@@ -7,6 +7,7 @@ import { type FilterOptions, filterOf } from "./filter.ts";
 import { json, line, note } from "./output.ts";
 import { ProgressBar } from "./progress-bar.ts";
 import { untilStopped } from "./stoppable.ts";
+import { tasksText } from "./text.ts";
 
 export interface BulkCommandOptions extends CommonOptions, FilterOptions {
   limit?: number;
@@ -58,11 +59,9 @@ export async function actOnMatching(options: BulkCommandOptions, action: Action)
 const sum = (counts: Record<string, number>): number =>
   Object.values(counts).reduce((total, count) => total + count, 0);
 
-const tasks = (count: number): string => `${count} ${count === 1 ? "task" : "tasks"}`;
-
 function described(found: number, among: Record<string, number>): string {
   const parts = Object.entries(among).map(([status, count]) => `${count} ${status}`);
-  const newest = found < sum(among) ? `the newest ${found} of ${sum(among)} tasks` : tasks(found);
+  const newest = found < sum(among) ? `the newest ${found} of ${sum(among)} tasks` : tasksText(found);
   return parts.length === 0 ? newest : `${newest} (${parts.join(", ")})`;
 }
 
@@ -121,5 +120,7 @@ async function run(
   if (isStopped) note(`stopped: what was ${done} stays ${done}`);
   if (asJson) json(soFar);
   else
-    line(`${done} ${tasks(soFar.changed)}${soFar.skipped > 0 ? `, left ${soFar.skipped} as they were` : ""}`);
+    line(
+      `${done} ${tasksText(soFar.changed)}${soFar.skipped > 0 ? `, left ${soFar.skipped} as they were` : ""}`,
+    );
 }

@@ -1,4 +1,4 @@
-/** `--redact`: what commands show of tasks, said by a module of the app. */
+/** `--redact`: a module of the app decides what commands show of tasks. */
 import type { Queue, Show, Task } from "../../index.ts";
 import { CommandError } from "./failure.ts";
 import { defaultOf, type ImportOptions, importModule, type ModuleRole, nameOf } from "./imports.ts";

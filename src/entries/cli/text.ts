@@ -20,6 +20,9 @@ export function jsonText(value: unknown): string {
   );
 }
 
+/** A number of tasks in words. */
+export const tasksText = (count: number): string => `${count} ${count === 1 ? "task" : "tasks"}`;
+
 /** The text, cut to `longest` characters. */
 export function shortened(text: string, longest: number): string {
   const characters = [...text.slice(0, longest * 2 + 2)];

@@ -9,6 +9,7 @@ import { addFilter, type FilterOptions, filterOf } from "../filter.ts";
 import { json, jsonNote, line, note, outputClosed } from "../output.ts";
 import { ProgressBar } from "../progress-bar.ts";
 import { untilStopped } from "../stoppable.ts";
+import { tasksText } from "../text.ts";
 
 interface ExportCommandOptions extends CommonOptions, FilterOptions {
   out?: string;
@@ -146,7 +147,7 @@ function summarize(exported: number, isStopped: boolean, { out, json: asJson }: 
     note(out === undefined ? "stopped: the archive is not whole" : `stopped: ${out} was not written`);
   else if (asJson) (out === undefined ? jsonNote : json)({ exported, ...(out !== undefined && { out }) });
   else {
-    const text = `exported ${exported} ${exported === 1 ? "task" : "tasks"}`;
+    const text = `exported ${tasksText(exported)}`;
     if (out === undefined) note(text);
     else line(`${text} to ${out}`);
   }

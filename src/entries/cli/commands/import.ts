@@ -6,6 +6,7 @@ import { CommandError } from "../failure.ts";
 import { json, line, note } from "../output.ts";
 import { ProgressBar } from "../progress-bar.ts";
 import { untilStopped } from "../stoppable.ts";
+import { tasksText } from "../text.ts";
 
 const examples = `
 Examples:
@@ -54,7 +55,7 @@ function print({ imported, skipped }: Imported, { json: asJson }: CommonOptions)
   if (asJson) json({ imported, skipped });
   else
     line(
-      `imported ${imported} ${imported === 1 ? "task" : "tasks"}${skipped > 0 ? `, left out ${skipped} that the database has already` : ""}`,
+      `imported ${tasksText(imported)}${skipped > 0 ? `, left out ${skipped} that the database has already` : ""}`,
     );
 }
 

@@ -3,7 +3,7 @@ import type { FC } from "hono/jsx";
 import type { Attempt, TaskLog } from "../../../base/tasks/history.ts";
 import type { ListedTask } from "../../../base/values/records.ts";
 import { type Hold, isWaiting, noWait, type TaskWaits, waitsOf } from "../../../queue/waits.ts";
-import type { Task, TaskError } from "../../../task.ts";
+import { isFinished, type Task, type TaskError } from "../../../task.ts";
 import { indented } from "../json-text.ts";
 import type { Page, PageContext } from "../page.ts";
 import { taskIdOf } from "../query.ts";
@@ -107,13 +107,11 @@ export const task: Page<TaskData> = {
   ),
 };
 
-const isFinished = ({ status }: Task) => ["completed", "failed", "cancelled"].includes(status);
-
 const Actions: FC<{ task: Task; context: PageContext }> = ({ task: shown, context }) => {
   const to = (action: string) => `/api/tasks/${shown.id}/${action}`;
   return (
     <div class="actions">
-      {isFinished(shown) ? (
+      {isFinished(shown.status) ? (
         <ActionButton context={context} needs="retry" to={to("retry")}>
           Retry
         </ActionButton>
@@ -130,7 +128,7 @@ const Actions: FC<{ task: Task; context: PageContext }> = ({ task: shown, contex
       <ActionButton context={context} needs="enqueue" to={to("enqueue")}>
         Enqueue again
       </ActionButton>
-      {isFinished(shown) ? (
+      {isFinished(shown.status) ? (
         ""
       ) : (
         <ActionButton
