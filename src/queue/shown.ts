@@ -6,7 +6,7 @@ import type { Task } from "../task.ts";
 import { internalsOf } from "./internals.ts";
 import type { Run, RunStep } from "./workflows.ts";
 
-/** What may be seen of a task. It is the task that was given where nothing of it is hidden. */
+/** What may be seen of a task. It is the task that was given where nothing of it is hidden. @hidden */
 export type Show = <T extends ListedTask>(task: T) => T;
 
 type Report = (error: unknown, where: string) => void;
@@ -33,7 +33,9 @@ export function showing(redact: Redact | undefined, report: Report = reportError
 }
 
 /** The option `redact` of the queue. */
-export const redactOf = (queue: object): Redact | undefined => internalsOf(queue).options.redact;
+export function redactOf(queue: object): Redact | undefined {
+  return internalsOf(queue).options.redact;
+}
 
 /** The message of the error may have what `redact` should have hidden: only its name and its place are told. */
 function failureOf(error: unknown, { id }: Task): Error {
