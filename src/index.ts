@@ -95,6 +95,9 @@ export const loadDashboard = (): Promise<typeof import("./features/dashboard/loc
 export const loadManager = (): Promise<typeof import("./features/manager/index.ts")> =>
   import("./features/manager/index.ts");
 export type { LimitValues, RateValues } from "./base/options/limits.ts";
+export type { WithinResult } from "./base/runtime/within-result.ts";
+export type { TaskEvent } from "./base/tasks/history.ts";
+export type { Liveness, LivenessReason, WorkerHealth } from "./base/tasks/worker-health.ts";
 export { type ExportOptions, type ExportProgress, exportTasks } from "./features/archive/export.ts";
 export {
   type Imported,
@@ -102,23 +105,6 @@ export {
   type ImportProgress,
   importTasks,
 } from "./features/archive/import.ts";
-export type { DrainLag } from "./features/drain/contract.ts";
-export { type FollowOptions, type TaskChange, TaskFollower } from "./features/inspect/follow.ts";
-export { type InspectOptions, inspectQueue, type QueueHealth } from "./features/inspect/health.ts";
-export { grafanaDashboard } from "./features/metrics/grafana.ts";
-export { metricsText } from "./features/metrics/prometheus.ts";
-export { alertRules } from "./features/metrics/rules.ts";
-export { type Moved, type MoveOptions, type MoveProgress, moveQueue } from "./features/transfer/move.ts";
-export {
-  awaitTaskCompletion,
-  awaitTaskResult,
-  enqueueTask,
-  getDefaultQueue,
-  openQueue,
-  type QueueTarget,
-  setDefaultQueue,
-} from "./open.ts";
-export type { BulkCancelOptions, BulkOptions, BulkResult, PurgeResult } from "./queue/bulk.ts";
 export type {
   Cause,
   CauseAction,
@@ -128,35 +114,41 @@ export type {
   CauseThresholds,
   ReadCauseThresholds,
   WatchCausesOptions,
-} from "./queue/causes.ts";
+} from "./features/causes/methods.ts";
+export type { DrainLag } from "./features/drain/contract.ts";
+export type { DrainedResult } from "./features/drain/methods.ts";
+export type { ReencryptOptions, ReencryptProgress, ReencryptResult } from "./features/encryption/methods.ts";
+export type { Failure, FailureOptions } from "./features/failures/methods.ts";
+export { type FollowOptions, type TaskChange, TaskFollower } from "./features/inspect/follow.ts";
+export { type InspectOptions, inspectQueue, type QueueHealth } from "./features/inspect/health.ts";
 export type {
-  DatabaseOf,
-  MysqlDatabase,
-  PostgresDatabase,
-  SqliteDatabase,
-  TransactionOf,
-} from "./queue/drizzle.ts";
-export type { TaskChanges } from "./queue/edit.ts";
-export type { Entries, Ids } from "./queue/enqueue.ts";
-export type { Failure, FailureOptions } from "./queue/failures.ts";
-export type { TaskEvent } from "./queue/followed-task.ts";
-export type {
+  DeletedTask,
   Health,
   HealthOfQueue,
-  Liveness,
-  LivenessReason,
   Pause,
+  TasksEvent,
   UnclaimedTasks,
-  WorkerHealth,
-} from "./queue/health.ts";
-export type { LimitInfo } from "./queue/limits.ts";
+  WatchTasksOptions,
+} from "./features/inspect/methods.ts";
+export type { LimitInfo } from "./features/limits/methods.ts";
+export type { BulkCancelOptions, BulkOptions, BulkResult, TaskChanges } from "./features/look/methods.ts";
+export { grafanaDashboard } from "./features/metrics/grafana.ts";
+export { metricsText } from "./features/metrics/prometheus.ts";
+export { alertRules } from "./features/metrics/rules.ts";
 /** @internal For commands that list tasks. */
-export { listBeginnings } from "./queue/listed.ts";
-export { Queue } from "./queue/queue.ts";
-export type { ReencryptOptions, ReencryptProgress, ReencryptResult } from "./queue/reencrypt.ts";
-export type { DrainedResult } from "./queue/settle-drained.ts";
+export { listBeginnings } from "./features/operate/listed.ts";
 /** @internal What commands show of tasks. */
-export { redactOf, type Show, showing, shownRun } from "./queue/shown.ts";
+export { redactOf, type Show, showing, shownRun } from "./features/operate/shown.ts";
+/** @internal What the command line says after it has resumed something. */
+export { stillPaused } from "./features/operate/still-paused.ts";
+/** @internal What the command line says of a name that it pauses. */
+export { unknownName } from "./features/operate/unknown-name.ts";
+/** @internal What the command line says of shared limits. */
+export { unsetNames } from "./features/operate/unset-names.ts";
+/** @internal What the command line says of a task that has not started. */
+export { type Hold, type TaskWaits, taskWaits } from "./features/operate/waits.ts";
+export { Queue, type QueueWithin } from "./features/queue.ts";
+export type { SchedulesWithin } from "./features/schedules/methods.ts";
 export type {
   AttemptStats,
   FunctionStats,
@@ -164,18 +156,8 @@ export type {
   Percentiles,
   StatsOptions,
   StatsPoint,
-} from "./queue/stats.ts";
-/** @internal What the command line says after it has resumed something. */
-export { stillPaused } from "./queue/still-paused.ts";
-export type { QueueWithin, SchedulesWithin, WithinResult, WorkflowsWithin } from "./queue/transaction.ts";
-/** @internal What the command line says of a name that it pauses. */
-export { unknownName } from "./queue/unknown-name.ts";
-/** @internal What the command line says of shared limits. */
-export { unsetNames } from "./queue/unset-names.ts";
-/** @internal What the command line says of a task that has not started. */
-export { type Hold, type TaskWaits, taskWaits } from "./queue/waits.ts";
-export type { DeletedTask, TasksEvent, WatchTasksOptions } from "./queue/watch-tasks.ts";
-
+} from "./features/stats/methods.ts";
+export { type Moved, type MoveOptions, type MoveProgress, moveQueue } from "./features/transfer/move.ts";
 export type {
   AnyEntry,
   GetRunOptions,
@@ -186,7 +168,28 @@ export type {
   RunStep,
   RunWait,
   WaitingOptions,
-} from "./queue/workflows.ts";
+  WorkflowsWithin,
+} from "./features/workflows/methods.ts";
+export {
+  awaitTaskCompletion,
+  awaitTaskResult,
+  enqueueTask,
+  getDefaultQueue,
+  openQueue,
+  type QueueTarget,
+  setDefaultQueue,
+} from "./open.ts";
+export type {
+  DatabaseOf,
+  MysqlDatabase,
+  PostgresDatabase,
+  SqliteDatabase,
+  TransactionOf,
+} from "./queue/drizzle.ts";
+export type { Entries, Ids } from "./queue/enqueue.ts";
+export type { PurgeResult } from "./queue/purge.ts";
+export type { CoreQueue } from "./queue/queue.ts";
+export type { CoreWithin } from "./queue/transaction.ts";
 export type { Diagnosis, TaskCount, WorkerRecord } from "./store.ts";
 export {
   type JsonObject,

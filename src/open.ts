@@ -17,6 +17,7 @@ import { processGlobal } from "./base/runtime/process-globals.ts";
 import type { Enqueueable } from "./base/tasks/enqueueable.ts";
 import { traced, traces } from "./events.ts";
 import { causes } from "./features/causes/index.ts";
+import { settleDrained } from "./features/drain/settle-drained.ts";
 import { encryption } from "./features/encryption/index.ts";
 import { openChildExecutors } from "./features/executors/executors.ts";
 import { failures } from "./features/failures/index.ts";
@@ -27,14 +28,14 @@ import { limits } from "./features/limits/index.ts";
 import { look } from "./features/look/index.ts";
 import { metricsText } from "./features/metrics/prometheus.ts";
 import { partitions } from "./features/partitions/index.ts";
+import { internalsOf, type Queue } from "./features/queue.ts";
 import { schedules } from "./features/schedules/index.ts";
 import { stats } from "./features/stats/index.ts";
 import type { FullStore } from "./features/store.ts";
 import { workflows } from "./features/workflows/index.ts";
 import type { DatabaseOf } from "./queue/drizzle.ts";
 import { aboutEnqueue, prepare } from "./queue/enqueue.ts";
-import { internalsOf } from "./queue/internals.ts";
-import { Queue } from "./queue/queue.ts";
+import { CoreQueue } from "./queue/queue.ts";
 import type { Task, TaskId } from "./task.ts";
 import { addFeature, type Feature } from "./worker/feature.ts";
 
@@ -91,20 +92,20 @@ async function openWith(target: QueueTarget, read: ReadQueueOptions): Promise<Qu
       "openQueue: the option partitionFinished is Postgres's: leave it out for another database",
     );
   }
-  if (!read.encryption) return withFeatures(new Queue(store, read));
+  if (!read.encryption) return withFeatures(new CoreQueue(store, read));
   const { openEncrypted } = await import("./features/encryption/open.ts");
-  return withFeatures(new Queue(await openEncrypted(store, read.encryption), read));
+  return withFeatures(new CoreQueue(await openEncrypted(store, read.encryption), read));
 }
 
 const executors = (): Feature => ({ executors: openChildExecutors });
 
-const metrics = (queue: Queue): Feature => ({ methods: { metrics: () => metricsText(queue) } });
+const metrics = (queue: Queue): Feature => ({ shared: { metrics: () => metricsText(queue) } });
 
 /** The same queue over another store. */
 const views = (queue: Queue): Feature => {
   const { store, options } = internalsOf(queue);
-  const over = (other: FullStore) => withFeatures(new Queue(other, options));
-  return { methods: { over, reader: async () => over(await store.reader()) } };
+  const over = (other: FullStore) => withFeatures(new CoreQueue(other, options));
+  return { shared: { over, reader: async () => over(await store.reader()) } };
 };
 
 /** What a queue has that is not in the core. Without a line of this list it works, and lacks that feature. */
@@ -118,6 +119,7 @@ const features = [
   health,
   watchTasks,
   stats,
+  settleDrained,
   failures,
   causes,
   encryption,
@@ -126,7 +128,9 @@ const features = [
   workflows,
 ];
 
-function withFeatures<Q extends Queue>(queue: Q): Q {
+function withFeatures(core: CoreQueue): Queue {
+  // Of this type once all features have joined.
+  const queue = core as Queue;
   for (const feature of features) addFeature(queue, feature(queue));
   return queue;
 }

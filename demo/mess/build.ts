@@ -1,7 +1,7 @@
 /** Makes the mess: by real tasks, workers and processes. Plain SQL only moves times into the past, and copies finished tasks. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { internalsOf } from "../../src/features/queue.ts";
 import { type Queue, type TaskFunction, Worker, type WorkerOptions } from "../../src/index.ts";
-import { internalsOf } from "../../src/queue/internals.ts";
 import type { MessProcesses } from "./processes.ts";
 import type { Sql } from "./sql.ts";
 import * as tasks from "./tasks.ts";

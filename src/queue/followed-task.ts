@@ -1,17 +1,8 @@
 /** The events of one task by the looks of whoever follows it: its status, its progress and its lines, in their order. */
-import type { TaskLog } from "../base/tasks/history.ts";
+import type { TaskEvent } from "../base/tasks/history.ts";
 import { toTask, toTaskLog } from "../base/values/records.ts";
 import type { StoredLogLine, TaskProgress } from "../store.ts";
-import { isFinished, type Task, type TaskRecord, type TaskStatus } from "../task.ts";
-
-/** What `queue.watchTask` yields. */
-export type TaskEvent<R = unknown> =
-  /** The task has this status now, or runs again. */
-  | { type: TaskStatus; task: Task<R> }
-  /** Its function has reported progress. */
-  | { type: "progress"; progress: number; note: string | null }
-  /** Its function has logged a line. */
-  | { type: "log"; line: TaskLog };
+import { isFinished, type TaskRecord } from "../task.ts";
 
 /** What one look has read. */
 export interface SeenTasks {

@@ -1,74 +1,13 @@
-/** Enqueueing in the app's own transaction: the types of `queue.within(tx)` and `queue.transaction(fn)`, and a warning. */
+/** Enqueueing in the app's own transaction: what the core has there, and a warning. */
 import { processGlobal } from "../base/runtime/process-globals.ts";
+import type { WithinResult } from "../base/runtime/within-result.ts";
 import type { Enqueueable } from "../base/tasks/enqueueable.ts";
-import type {
-  Schedule,
-  ScheduleChanges,
-  ScheduleListOptions,
-  ScheduleTiming,
-} from "../base/tasks/schedule.ts";
 import { warn } from "../events.ts";
 import type { TaskId } from "../task.ts";
 import type { Entries, Ids, Prepared } from "./enqueue.ts";
-import type { ScheduleEntries } from "./schedules.ts";
-import type { AnyEntry, Group, GroupOptions } from "./workflows.ts";
-
-/**
- * The return type of a method inside a transaction: a value where the Drizzle driver is synchronous (better-sqlite3), a
- * promise elsewhere, and either where the type of `tx` is unknown. The type of `all` tells which: only SQLite's handles have
- * that method, and it does not depend on the types of the driver.
- */
-export type WithinResult<Tx, T> = unknown extends Tx
-  ? T | Promise<T>
-  : Tx extends { all(...args: never[]): infer R }
-    ? R extends PromiseLike<unknown>
-      ? Promise<T>
-      : T
-    : Promise<T>;
-
-/** Schedules inside of a transaction: what is written counts if and only if the transaction commits. */
-export interface SchedulesWithin<Tx> {
-  /** @throws as `Queue.schedule` */
-  schedule<F extends Enqueueable>(
-    name: string,
-    timing: ScheduleTiming,
-    fn: F,
-    ...args: Parameters<F>
-  ): WithinResult<Tx, Schedule>;
-  /** All or none. @throws as `Queue.schedules` */
-  schedules<const F extends readonly Enqueueable[]>(
-    entries: ScheduleEntries<F>,
-  ): WithinResult<Tx, Schedule[]>;
-  /** @throws as `Queue.getSchedule` */
-  getSchedule(name: string): WithinResult<Tx, Schedule | undefined>;
-  /** @throws as `Queue.listSchedules` */
-  listSchedules(options?: ScheduleListOptions): WithinResult<Tx, Schedule[]>;
-  /** @throws as `Queue.pauseSchedule` */
-  pauseSchedule(name: string): WithinResult<Tx, Schedule>;
-  /** @throws as `Queue.resumeSchedule` */
-  resumeSchedule(name: string): WithinResult<Tx, Schedule>;
-  /** @throws as `Queue.triggerSchedule` */
-  triggerSchedule(name: string): WithinResult<Tx, TaskId>;
-  /** @throws as `Queue.editSchedule` */
-  editSchedule(name: string, changes: ScheduleChanges): WithinResult<Tx, Schedule>;
-  /** @throws as `Queue.backfillSchedule` */
-  backfillSchedule(name: string, from: Date, to: Date): WithinResult<Tx, TaskId[]>;
-  /** @throws as `Queue.removeSchedule` */
-  removeSchedule(name: string): WithinResult<Tx, void>;
-}
-
-/** Workflows inside of a transaction: what is written counts if and only if the transaction commits. */
-export interface WorkflowsWithin<Tx> {
-  /** @throws as `Queue.emitEvent` */
-  emitEvent(name: string, payload?: unknown): WithinResult<Tx, boolean>;
-  /** @throws as `Queue.enqueueGroup` */
-  enqueueGroup(entries: readonly AnyEntry[], options?: GroupOptions): WithinResult<Tx, Group>;
-  /** @throws as `Queue.enqueueChain` */
-  enqueueChain(entries: readonly AnyEntry[]): WithinResult<Tx, { ids: TaskId[] }>;
-}
 
 /** The queue inside a transaction. Its tasks exist only if the transaction commits, and no worker sees them before. */
-export interface QueueWithin<Tx> extends SchedulesWithin<Tx>, WorkflowsWithin<Tx> {
+export interface CoreWithin<Tx> {
   /** @throws as `Queue.enqueueTask`; AsyncTransactionError when the transaction has ended */
   enqueueTask<F extends Enqueueable>(
     fn: F,

@@ -5,11 +5,12 @@
 import { setMaxListeners } from "node:events";
 import { endedBy } from "../base/runtime/ended-by.ts";
 import { clearTimeout, performance, setTimeout } from "../base/runtime/timers.ts";
+import type { TaskEvent } from "../base/tasks/history.ts";
 import { groupBy } from "../base/values/group-by.ts";
 import { QueueClosedError, TaskNotFoundError } from "../errors.ts";
 import type { Store } from "../store.ts";
 import { isFinished } from "../task.ts";
-import { FollowedTask, type SeenTasks, type TaskEvent } from "./followed-task.ts";
+import { FollowedTask, type SeenTasks } from "./followed-task.ts";
 import type { Wakeups } from "./wakeups.ts";
 
 /** Milliseconds between two looks without a wake-up. */

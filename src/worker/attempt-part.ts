@@ -1,6 +1,6 @@
 /** What features add to an attempt: each attempt keeps one part, which hears of the end of its function. */
 import type { TaskDefinition } from "../base/tasks/registry.ts";
-import type { Queue } from "../queue/queue.ts";
+import type { CoreQueue } from "../queue/queue.ts";
 import type { TaskRecord } from "../task.ts";
 import type { TaskGroup } from "./task-group.ts";
 
@@ -41,7 +41,7 @@ export interface AttemptMethods {
 
 /** What an attempt with a database has for features, and what they have for it. */
 export interface AttemptFeatures extends AttemptMethods {
-  readonly queue: Queue;
+  readonly queue: CoreQueue;
   /** Milliseconds that the attempt may wait in a slot that no other task needs. */
   readonly patience: number;
   /** Whether another task could start beside this one. */

@@ -8,6 +8,7 @@ import { longestWait, milliseconds } from "../base/options/durations.ts";
 import { systemClock } from "../base/runtime/clock.ts";
 import { mapMaybe } from "../base/runtime/maybe-promise.ts";
 import { after, performance, type Timer } from "../base/runtime/timers.ts";
+import type { WithinResult } from "../base/runtime/within-result.ts";
 import { CancelTask, SnoozeTask, ThrottleTask } from "../base/tasks/control-errors.ts";
 import type { AttemptOutcome } from "../base/tasks/history.ts";
 import type { TaskDefinition } from "../base/tasks/registry.ts";
@@ -25,7 +26,6 @@ import {
   toError,
   WorkerStoppedError,
 } from "../errors.ts";
-import type { WithinResult } from "../queue/transaction.ts";
 import type { MaybePromise, Outcome } from "../store.ts";
 import type { JsonObject, Task, TaskRecord } from "../task.ts";
 import type { AttemptHost } from "./attempt-host.ts";

@@ -4,16 +4,20 @@
  */
 
 import type { Clock } from "../base/runtime/clock.ts";
-import { internalsOf, type QueueMethods } from "../queue/internals.ts";
-import type { Queue } from "../queue/queue.ts";
+import { internalsOf, type WithinMethods } from "../queue/internals.ts";
+import type { CoreQueue } from "../queue/queue.ts";
 import type { AttemptFeatures, AttemptMethods } from "./attempt-part.ts";
 import { type ExecutorSettings, type Executors, eventLoopExecutors, type OpenExecutors } from "./executor.ts";
 import { type Meter, type MeterHost, meterOf, type OpenMeter } from "./meter.ts";
 import type { Job, JobHost } from "./periodic-job.ts";
 
 export interface Feature {
-  /** What the methods of the queue do. */
-  readonly methods?: Partial<QueueMethods>;
+  /** Methods of the queue. They refuse to work for a closed one, and may be destructured. */
+  readonly methods?: object;
+  /** Methods of the queue in a transaction, `within(tx)`. */
+  readonly within?: WithinMethods;
+  /** What other features need of this one. */
+  readonly shared?: object;
   /** What attempts ask, as `executors`. */
   readonly attempts?: AttemptMethods;
   /** New jobs for one start of a worker, a drain or a Manager. */
@@ -25,31 +29,33 @@ export interface Feature {
 }
 
 /** Adds a feature to a queue. What has started before goes on without it. */
-export function addFeature(queue: Queue, feature: Feature): void {
-  const { methods, features } = internalsOf(queue);
-  Object.assign(methods, feature.methods);
+export function addFeature(queue: CoreQueue, feature: Feature): void {
+  const { within, shared, features } = internalsOf(queue);
+  Object.assign(queue, feature.methods);
+  Object.assign(shared, feature.shared);
+  if (feature.within) within.push(feature.within);
   features.push(feature);
 }
 
 // `queue/` knows no workers, and so it keeps features without their type. Only `addFeature` adds one.
-const featuresOf = (queue: Queue) => internalsOf(queue).features as readonly Feature[];
+const featuresOf = (queue: CoreQueue) => internalsOf(queue).features as readonly Feature[];
 
 /** The features' jobs for one start of a worker. */
-export function openJobs(queue: Queue, host: JobHost): Job[] {
+export function openJobs(queue: CoreQueue, host: JobHost): Job[] {
   return featuresOf(queue).flatMap(({ jobs }) => jobs?.(host) ?? []);
 }
 
 /** The executors for one start of a worker: the event loop, unless a feature has others. */
-export function openExecutors(queue: Queue, settings: ExecutorSettings): Executors {
+export function openExecutors(queue: CoreQueue, settings: ExecutorSettings): Executors {
   return lastOf(queue, "executors")?.(settings) ?? eventLoopExecutors;
 }
 
 /** The meter for one start of a worker, a drain or a Manager. */
-export function openMeter(queue: Queue, host: MeterHost): Meter {
+export function openMeter(queue: CoreQueue, host: MeterHost): Meter {
   return meterOf(featuresOf(queue).flatMap(({ meter }) => meter?.(host) ?? []));
 }
 
-function lastOf<K extends "executors" | "attempts">(queue: Queue, part: K): Feature[K] | undefined {
+function lastOf<K extends "executors" | "attempts">(queue: CoreQueue, part: K): Feature[K] | undefined {
   return featuresOf(queue).findLast((feature) => feature[part] !== undefined)?.[part];
 }
 
@@ -57,7 +63,7 @@ function lastOf<K extends "executors" | "attempts">(queue: Queue, part: K): Feat
 const longestInSlot = (clock: Clock | undefined): number => (clock ? 0 : 1_000);
 
 /** What the attempts of one worker have for features. @param hasFreeSlot whether the worker could start another task */
-export function attemptFeatures(queue: Queue, hasFreeSlot: () => boolean): AttemptFeatures {
+export function attemptFeatures(queue: CoreQueue, hasFreeSlot: () => boolean): AttemptFeatures {
   const { options } = internalsOf(queue);
   const methods = lastOf(queue, "attempts") ?? noMethods;
   return { ...methods, queue, hasFreeSlot, patience: longestInSlot(options.clock) };

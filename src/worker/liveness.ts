@@ -1,7 +1,7 @@
 /** The one rule that says whether a worker lives: for rescues, `dbq move`, `doctor` and `stats` alike. */
 import { livenessOf } from "../base/runtime/process-identity.ts";
 import { sleep } from "../base/runtime/timers.ts";
-import type { LivenessReason, WorkerHealth } from "../queue/health.ts";
+import type { LivenessReason, WorkerHealth } from "../base/tasks/worker-health.ts";
 import type { WorkerRecord } from "../store.ts";
 import { FailureDetector } from "./failure-detector.ts";
 

@@ -1,7 +1,7 @@
 /** The background work of every worker: it rescues the tasks of dead workers, promotes due tasks and prunes old ones. */
 import { type Clock, systemClock } from "../base/runtime/clock.ts";
 import { internalsOf } from "../queue/internals.ts";
-import type { Queue } from "../queue/queue.ts";
+import type { CoreQueue } from "../queue/queue.ts";
 import type { Retention, WorkerStore } from "../store.ts";
 import { FailureDetector, living, ProcessWatch, processesEvery, sweepEvery } from "./failure-detector.ts";
 import { openJobs } from "./feature.ts";
@@ -25,7 +25,7 @@ export interface MaintenanceHost extends SweepHost, JobHost {
  * @param jobs run beside the built-in ones and those of features
  */
 export function maintenanceOf(
-  queue: Queue,
+  queue: CoreQueue,
   of: Pick<MaintenanceHost, "workerId" | "lease" | "code" | "onRescued" | "onCrashes" | "report">,
   jobs: readonly Job[] = [],
 ): Maintenance {

@@ -2,11 +2,11 @@
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
+import type { WithinResult } from "../base/runtime/within-result.ts";
 import type { TaskSlot } from "../base/tasks/schedule.ts";
 import { traceContextIn } from "../base/values/records.ts";
 import { beginning } from "../base/values/thrown.ts";
 import { NotInTaskError } from "../errors.ts";
-import type { WithinResult } from "../queue/transaction.ts";
 import type { JsonObject, TaskRecord } from "../task.ts";
 import type { PartOf } from "./attempt-part.ts";
 import type { TaskGroup } from "./task-group.ts";

@@ -18,7 +18,7 @@ import {
 } from "../base/tasks/registry.ts";
 import { traced, traces } from "../events.ts";
 import { internalsOf, type QueueInternals } from "../queue/internals.ts";
-import type { Queue } from "../queue/queue.ts";
+import type { CoreQueue } from "../queue/queue.ts";
 import { type ChangeListener, listenerOf, watchForWork } from "./change-listener.ts";
 import { CodeLimits } from "./code-limits.ts";
 import { Dispatcher } from "./dispatcher.ts";
@@ -63,7 +63,7 @@ interface DispatcherParts extends Pick<Run, "limits" | "changeListener"> {
  * reported and changes nothing.
  */
 export class Worker<C = unknown> extends WorkerEmitter {
-  readonly #queue: Queue;
+  readonly #queue: CoreQueue;
   readonly #internals: QueueInternals;
   readonly #options: ReadWorkerOptions;
   /** The names of the functions that it runs; undefined: all that are registered. */
@@ -77,7 +77,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
   #registering = false;
 
   /** @throws TypeError for a wrong option; UnregisteredFunctionError for an unregistered function in `tasks` */
-  constructor(queue: Queue, options?: WorkerOptions<C>) {
+  constructor(queue: CoreQueue, options?: WorkerOptions<C>) {
     super();
     this.#queue = queue;
     this.#internals = internalsOf(queue);

@@ -2,14 +2,14 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { readQueueOptions } from "../../src/base/options/options.ts";
-import { task, Worker } from "../../src/index.ts";
-import { Queue } from "../../src/queue/queue.ts";
+import { QueueClosedError, task, Worker } from "../../src/index.ts";
+import { CoreQueue } from "../../src/queue/queue.ts";
 import { openSqlite } from "../../src/stores/sqlite/store.ts";
-import { temporaryFolder, uniqueName } from "../support/queue.ts";
+import { temporaryFolder, temporaryQueue, uniqueName } from "../support/queue.ts";
 
-async function bareQueue(): Promise<Queue> {
+async function bareQueue(): Promise<CoreQueue> {
   const options = readQueueOptions({});
-  const queue = new Queue(await openSqlite(join(temporaryFolder(), "dbq.db"), options), options);
+  const queue = new CoreQueue(await openSqlite(join(temporaryFolder(), "dbq.db"), options), options);
   onTestFinished(() => queue.close());
   return queue;
 }
@@ -39,10 +39,59 @@ test("a queue without features enqueues, runs, retries, delays, cancels and awai
   expect(await queue.awaitTaskResult(inside)).toBe(8);
 });
 
-test("a method of a feature that a queue lacks says so", async () => {
-  const queue = await bareQueue();
-  const missing = "this queue was not opened by openQueue";
-  await expect(queue.health()).rejects.toThrow(`queue.health: ${missing}`);
-  await expect(queue.stats()).rejects.toThrow(`queue.stats: ${missing}`);
-  await expect(queue.removeSchedule("each-hour")).rejects.toThrow(`queue.schedules: ${missing}`);
+/** The methods of the core, and those that each feature adds. */
+const core = [
+  ...[
+    "awaitTaskCompletion",
+    "awaitTaskResult",
+    "cancelTask",
+    "close",
+    "countTasks",
+    "diagnose",
+    "enqueueTask",
+  ],
+  ...["enqueueTasks", "getTask", "listAttempts", "listCounts", "listLogs", "listTasks", "listWorkers"],
+  ...["purgeTasks", "retryTask", "transaction", "watchTask", "within"],
+];
+const ofFeatures = {
+  causes: ["causeThresholds", "listCauses", "setCauseThresholds", "watchCauses"],
+  drain: ["settleDrained"],
+  encryption: ["reencrypt"],
+  failures: ["listFailures"],
+  inspect: ["health", "watchTasks"],
+  limits: ["listLimits", "pause", "resume", "setLimit"],
+  look: ["cancelTasks", "deleteTasks", "retryTasks", "updateTask"],
+  schedules: [
+    ...[
+      "backfillSchedule",
+      "editSchedule",
+      "getSchedule",
+      "listSchedules",
+      "pauseSchedule",
+      "removeSchedule",
+    ],
+    ...["resumeSchedule", "schedule", "schedules", "triggerSchedule"],
+  ],
+  stats: ["functionStats", "stats"],
+  workflows: ["awaitGroup", "emitEvent", "enqueueChain", "enqueueGroup", "getRun", "listWaiting"],
+};
+const within = ["enqueueTask", "enqueueTasks"];
+
+test("a queue without features has the methods of the core, and features add theirs", async () => {
+  const bare = await bareQueue();
+  const full = await temporaryQueue();
+  expect(Object.keys(bare).sort()).toEqual(core);
+  expect(Object.keys(full).sort()).toEqual([...core, ...Object.values(ofFeatures).flat()].sort());
+  expect(await bare.transaction((_tx, q) => Object.keys(q))).toEqual(within);
+  const added = [...ofFeatures.schedules, "emitEvent", "enqueueChain", "enqueueGroup"];
+  expect((await full.transaction((_tx, q) => Object.keys(q))).sort()).toEqual([...within, ...added].sort());
+});
+
+test("each method of a feature refuses to work on a closed queue", async () => {
+  const queue = await temporaryQueue();
+  await queue.close();
+  for (const name of Object.values(ofFeatures).flat()) {
+    const call = async () => await (queue as unknown as Record<string, () => unknown>)[name]?.();
+    await expect(call(), name).rejects.toThrow(QueueClosedError);
+  }
 });

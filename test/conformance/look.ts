@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
+import { actOnAll } from "../../src/features/operate/bulk.ts";
+import { countTo, findTasks } from "../../src/features/operate/find.ts";
 import type { FullStore } from "../../src/features/store.ts";
-import { actOnAll } from "../../src/queue/bulk.ts";
-import { countTo, findTasks } from "../../src/queue/find.ts";
 import type { TaskFilter } from "../../src/store.ts";
 import { type TaskRecord, type TaskStatus, taskStatuses } from "../../src/task.ts";
 import {

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { groupBy } from "../../src/base/values/group-by.ts";
 import { Histogram } from "../../src/base/values/histogram.ts";
 import type { Counted, CountedNow, FunctionCount, StatsRow } from "../../src/features/stats/contract.ts";
+import { isFailure } from "../../src/features/stats/methods.ts";
 import type { FullStore } from "../../src/features/store.ts";
-import { isFailure } from "../../src/queue/stats.ts";
 import type { Group } from "./case.ts";
 
 const minuteMs = 60_000;

@@ -1,7 +1,7 @@
 /** What Prometheus reads. */
 import { expect, test } from "vitest";
+import { internalsOf } from "../../src/features/queue.ts";
 import { metricsText, remoteTask, task, Worker } from "../../src/index.ts";
-import { internalsOf } from "../../src/queue/internals.ts";
 import { temporaryQueue, uniqueName } from "../support/queue.ts";
 
 /** Each sample of the text by its name and labels. */

@@ -1,5 +1,5 @@
 /** The course of a schedule: first random faults, then none, and finally probes when everything is at rest. */
-import type { Queue } from "../../src/index.ts";
+import type { CoreQueue } from "../../src/queue/queue.ts";
 import type { SimulatedProcess, Simulation } from "./simulator.ts";
 import { Crew } from "./simulator-crew.ts";
 import { Probes } from "./simulator-probes.ts";
@@ -79,15 +79,15 @@ export class Plot {
     const { clock, judge } = this.#simulation;
     const { ids, owed } = this.crew;
     const id = ids.length > 0 ? clock.oneOf(ids) : 12_345;
-    const cancel = (queue: Queue) => {
+    const cancel = (queue: CoreQueue) => {
       judge.cancelled.add(id);
       return queue.cancelTask(id);
     };
-    const purge = (queue: Queue) => {
+    const purge = (queue: CoreQueue) => {
       judge.purged = true;
       return queue.purgeTasks({ queueName: "aside", includeRunning: clock.chance(0.5) });
     };
-    const act = clock.oneOf([cancel, cancel, (queue: Queue) => queue.retryTask(id), purge]);
+    const act = clock.oneOf([cancel, cancel, (queue: CoreQueue) => queue.retryTask(id), purge]);
     this.crew.at(0, () => owed.add(home, `an operation in ${home.name}`, act(home.queue)), home);
   }
 

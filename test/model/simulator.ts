@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { readQueueOptions } from "../../src/base/options/options.ts";
 import { processGlobal } from "../../src/base/runtime/process-globals.ts";
 import type { FullStore } from "../../src/features/store.ts";
-import { Queue } from "../../src/index.ts";
+import { CoreQueue } from "../../src/queue/queue.ts";
 import { randomFrom } from "../support/random.ts";
 import { Clock, newThread, type Thread } from "./simulator-clock.ts";
 import { Judge, type Tables } from "./simulator-judge.ts";
@@ -39,7 +39,7 @@ export interface Outcome {
 
 /** A process of the schedule with its own queue. */
 export interface SimulatedProcess extends Process {
-  queue: Queue;
+  queue: CoreQueue;
   /** Its threads, which stop and block together. */
   readonly threads: readonly Thread[];
 }
@@ -73,7 +73,7 @@ export class Simulation {
   newProcess(name: string): SimulatedProcess {
     const process = { name, loop: newThread(name), heart: newThread(`${name} heart`), cutUntil: 0 };
     const store = new Wire(this.#wires, process, this.#mayLose).store();
-    const queue = new Queue(store, readQueueOptions(undefined));
+    const queue = new CoreQueue(store, readQueueOptions(undefined));
     return Object.assign(process, { queue, threads: [process.loop, process.heart] });
   }
 

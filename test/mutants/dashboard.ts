@@ -225,8 +225,8 @@ export const dashboardFaults: readonly Mutant[] = [
     name: "actions-are-kept-for-ever",
     why: "The table of what people did in the dashboard grows as long as the app runs.",
     in: "look",
-    find: "{ jobs: () => [pruning] }",
-    replace: "{ jobs: () => [] }",
+    find: "jobs: () => [pruning]",
+    replace: "jobs: () => []",
     caughtBy: ofActions("what was done is deleted by a worker after 90 days"),
   },
   {

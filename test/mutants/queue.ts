@@ -216,7 +216,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "await-outlives-its-queue",
     why: "An await never ends when its queue closes.",
-    in: "Queue.#close",
+    in: "CoreQueue.#close",
     find: "this.#completions.close();",
     replace: "",
     caughtBy: inQueue("wakeups", "an await rejects at once, without a poll, when its queue closes"),
@@ -254,7 +254,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "cancels-are-not-hinted-at",
     why: "An await in the process that cancels resolves half a second late, by the poll.",
-    in: "Queue.cancelTask",
+    in: "CoreQueue.cancelTask",
     find: "wakeups.taskChanged(record.rootId === null ? [id] : undefined);",
     replace: "",
     caughtBy: inQueue(
@@ -265,7 +265,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "purges-are-not-hinted-at",
     why: "An await in the process that purges rejects half a second late, by the poll.",
-    in: "Queue.#purge",
+    in: "purge",
     find: "wakeups.taskChanged(); const { func, queueName } = read;",
     replace: "const { func, queueName } = read;",
     caughtBy: inQueue(
@@ -276,7 +276,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "enqueues-wake-nobody",
     why: "A task waits for the next poll of the worker in its own process.",
-    in: "Queue.constructor",
+    in: "CoreQueue.constructor",
     find: "this.#internals.wakeups.workAdded(tasks.some(isDelayed));",
     replace: "",
     caughtBy: inQueue("wakeups", "a task that this process enqueues starts at once, without a poll"),
@@ -284,7 +284,7 @@ export const queueFaults: readonly Mutant[] = [
   {
     name: "commits-within-wake-nobody",
     why: "A task of a transaction waits for the next poll of the worker in its own process.",
-    in: "Queue.#wakeAfterThisTick",
+    in: "CoreQueue.#wakeAfterThisTick",
     find: "setImmediate(() => this.#internals.wakeups.workAdded(true));",
     replace: "",
     caughtBy: inQueue("wakeups", "a task that the app's transaction enqueues starts at once, without a poll"),

@@ -129,8 +129,8 @@ export const scheduleFaults: readonly Mutant[] = [
   {
     name: "a-schedule-outside-of-its-transaction",
     why: "The schedule of a customer exists although the transaction that makes the customer was rolled back.",
-    in: "Queue.within",
-    find: "inside.schedules",
+    in: "schedules",
+    find: "(inside as FullTransaction).schedules",
     replace: "store.schedules",
     caughtBy: cases("inside of a transaction > a schedule exists if and only if the transaction commits"),
   },

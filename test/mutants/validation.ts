@@ -20,7 +20,7 @@ export const validationFaults: readonly Mutant[] = [
   {
     name: "one-invalid-entry-of-many-is-written",
     why: "A call of enqueueTasks writes tasks before an asynchronous schema has looked at all of them.",
-    in: "Queue.#enqueueAll",
+    in: "CoreQueue.#enqueueAll",
     find: "checked(prepared, false)",
     replace: "undefined",
     caughtBy: atEnqueue(

@@ -1,7 +1,7 @@
 /** An await times out on time, even if the database does not answer. */
 import { expect, it } from "vitest";
+import { internalsOf } from "../../src/features/queue.ts";
 import { AwaitTimeoutError, remoteTask } from "../../src/index.ts";
-import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, temporaryQueue } from "../support/queue.ts";
 
 it("an await times out in time although the database does not answer", async () => {

@@ -2,7 +2,7 @@
  * A purge of many tasks holds the write lock only briefly at a time, so that other writers do not wait for all of it.
  */
 import { expect, test } from "vitest";
-import { internalsOf } from "../../src/queue/internals.ts";
+import { internalsOf } from "../../src/features/queue.ts";
 import { temporaryQueue } from "../support/queue.ts";
 import { echo } from "./tasks.ts";
 

@@ -5,8 +5,8 @@
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { internalsOf } from "../../src/features/queue.ts";
 import { type Queue, task } from "../../src/index.ts";
-import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../support/queue.ts";
 import { nextTick } from "./raw.ts";
 import { echo } from "./tasks.ts";

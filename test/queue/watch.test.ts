@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, test } from "vitest";
+import { internalsOf } from "../../src/features/queue.ts";
 import {
   CancelTask,
   currentTask,
@@ -13,7 +14,6 @@ import {
   TaskNotFoundError,
   task,
 } from "../../src/index.ts";
-import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { ended, loggingTask, queueOnFile, rejection } from "../worker/setup.ts";
 

@@ -1,8 +1,8 @@
 /** On a server a worker claims quick tasks ahead of its slots, and hands back those that it cannot start soon. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { internalsOf } from "../../src/features/queue.ts";
 import { openQueue, type Queue, task } from "../../src/index.ts";
-import { internalsOf } from "../../src/queue/internals.ts";
 import { newSchema, postgresServer, type Schema } from "../support/postgres.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { isMissing } from "../support/server.ts";

@@ -1,8 +1,8 @@
 /** A database that fails or is busy during a cycle: the cycle is retried, and no task is lost or run twice. */
 import { expect, onTestFinished, test, vi } from "vitest";
 import { OutcomeUnknownError } from "../../src/errors.ts";
+import { internalsOf } from "../../src/features/queue.ts";
 import { currentTask, task } from "../../src/index.ts";
-import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { allEnded, aroundTurns, ended, next, queueOnFile, read, reportsOf, turns, until } from "./setup.ts";
 import "../support/fakeable-timers.ts";

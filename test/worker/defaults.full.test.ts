@@ -1,7 +1,7 @@
 /** What a `remoteTask` does not say is filled in by the worker that knows the function. */
 import { expect, test } from "vitest";
+import { internalsOf } from "../../src/features/queue.ts";
 import { remoteTask, task } from "../../src/index.ts";
-import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { ended, queueOnFile, read } from "./setup.ts";
 

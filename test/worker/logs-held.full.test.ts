@@ -1,7 +1,7 @@
 /** Log lines that the database does not take: outcomes wait for them no longer than 10 s. */
 import { expect, test } from "vitest";
+import { internalsOf } from "../../src/features/queue.ts";
 import { currentTask, task } from "../../src/index.ts";
-import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { ended, queueOnFile, until } from "./setup.ts";
 

@@ -1,8 +1,8 @@
 /** The lines that a task logs: there before its outcome is, in order, bounded, and never of a lost attempt. */
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { expect, test } from "vitest";
+import { internalsOf } from "../../src/features/queue.ts";
 import { currentTask, type RunningTask, task } from "../../src/index.ts";
-import { internalsOf } from "../../src/queue/internals.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";
 import { ended, loggingTask, queueOnFile, read, until } from "./setup.ts";
 

@@ -1,5 +1,6 @@
 /** Outcomes that a database refuses, however often they are offered: the task fails, and its slot is free. */
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { internalsOf } from "../../src/features/queue.ts";
 import { Firing } from "../../src/features/schedules/fire.ts";
 import {
   currentTask,
@@ -10,7 +11,6 @@ import {
   type Task,
   task,
 } from "../../src/index.ts";
-import { internalsOf } from "../../src/queue/internals.ts";
 import { Broker, newDrain } from "../features/drain/broker.ts";
 import { ByHand, startedManager, tokenFor, urlOf, version } from "../features/manager/setup.ts";
 import { deferred, startedWorker, uniqueName } from "../support/queue.ts";

@@ -1,7 +1,7 @@
 /** Scheduled tasks become pending when they are due. */
 import { expect, test } from "vitest";
+import { internalsOf } from "../../src/features/queue.ts";
 import { currentTask, SnoozeTask, task } from "../../src/index.ts";
-import { internalsOf } from "../../src/queue/internals.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../support/queue.ts";
 import { allEnded, ended, next, queueOnFile, read } from "./setup.ts";
 

@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
+import { internalsOf } from "../../src/features/queue.ts";
 import type { FullStore } from "../../src/features/store.ts";
 import {
   currentTask,
@@ -17,7 +18,6 @@ import {
   task,
   type Worker,
 } from "../../src/index.ts";
-import { internalsOf } from "../../src/queue/internals.ts";
 import { temporaryFolder, temporaryQueue, uniqueName } from "../support/queue.ts";
 
 /** No test takes this long. The limit turns a hang into a failure. */

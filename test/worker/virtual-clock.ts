@@ -1,6 +1,7 @@
 /** What a queue with a test's clock does when the clock is stepped; the same tests for each database. */
 import { expect, onTestFinished, test } from "vitest";
 import { TestClock } from "../../src/base/runtime/clock.ts";
+import { internalsOf } from "../../src/features/queue.ts";
 import {
   CancelTask,
   currentTask,
@@ -11,7 +12,6 @@ import {
   type WorkerOptions,
 } from "../../src/index.ts";
 import { openQueueAt } from "../../src/open.ts";
-import { internalsOf } from "../../src/queue/internals.ts";
 import { claimBy, newWorker } from "../conformance/arrange.ts";
 import { startedWorker, uniqueName } from "../support/queue.ts";
 

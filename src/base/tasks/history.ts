@@ -1,5 +1,5 @@
-/** The records of a task's attempts: how those that did not complete ended, and the lines that they logged. */
-import type { TaskError } from "../../task.ts";
+/** The records of a task's attempts: how those that did not complete ended, and the lines that they logged; and its events. */
+import type { Task, TaskError, TaskStatus } from "../../task.ts";
 
 /** How an attempt that did not complete ended. */
 export type AttemptOutcome = "failed" | "timeout" | "crashed" | "cancelled";
@@ -31,3 +31,12 @@ export interface Attempt {
   /** The kind of its failure, as in `queue.listFailures()`. `null`: it was cancelled, or an earlier version of dbq has recorded it. */
   failure: string | null;
 }
+
+/** What `queue.watchTask` yields. */
+export type TaskEvent<R = unknown> =
+  /** The task has this status now, or runs again. */
+  | { type: TaskStatus; task: Task<R> }
+  /** Its function has reported progress. */
+  | { type: "progress"; progress: number; note: string | null }
+  /** Its function has logged a line. */
+  | { type: "log"; line: TaskLog };

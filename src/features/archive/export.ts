@@ -2,9 +2,9 @@
 import { type CountFilter, readBulkFilter } from "../../base/options/options.ts";
 import { callable, readOptions, signal, wrong } from "../../base/options/validators.ts";
 import { setImmediate } from "../../base/runtime/timers.ts";
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
 import { finishedStatuses, isFinished } from "../../task.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
 import type { FoundTask } from "./contract.ts";
 import { toLine } from "./line.ts";
 

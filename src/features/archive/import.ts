@@ -2,8 +2,8 @@
 import { callable, readOptions, signal } from "../../base/options/validators.ts";
 import { setImmediate } from "../../base/runtime/timers.ts";
 import { DatabaseError, InvalidArchiveError } from "../../errors.ts";
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
 import type { ArchiveStore, StoredTask } from "./contract.ts";
 import { fromLine } from "./line.ts";
 

@@ -1,11 +1,10 @@
 /** What one look has found, and the words that causes have in common. */
 
 import type { PendingTasks } from "../../base/tasks/pending.ts";
-import type { Cause, CauseKind, ReadCauseThresholds } from "../../queue/causes.ts";
-import type { Health } from "../../queue/health.ts";
-import type { LimitInfo } from "../../queue/limits.ts";
-import type { FunctionStats } from "../../queue/stats.ts";
 import type { Diagnosis } from "../../store.ts";
+import type { Health } from "../inspect/methods.ts";
+import type { LimitInfo } from "../limits/methods.ts";
+import type { FunctionStats } from "../stats/methods.ts";
 import type {
   CrashedAttempt,
   HeadOfLevel,
@@ -14,6 +13,7 @@ import type {
   SchedulePile,
   StartedTask,
 } from "./contract.ts";
+import type { Cause, CauseKind, ReadCauseThresholds } from "./methods.ts";
 
 /** What one look has found. */
 export interface Facts {

@@ -2,10 +2,10 @@
 import { roughSpan, typedDuration } from "../../base/text/durations.ts";
 import { printable } from "../../base/text/escapes.ts";
 import { groupBy } from "../../base/values/group-by.ts";
-import { type Cause, type CauseAction, causeSeverities } from "../../queue/causes.ts";
-import type { LimitInfo } from "../../queue/limits.ts";
+import type { LimitInfo } from "../limits/methods.ts";
 import type { CrashedAttempt } from "./contract.ts";
 import { dateAt, type Facts, type Found, keyOf, noFix, tasksWait } from "./facts.ts";
+import { type Cause, type CauseAction, causeSeverities } from "./methods.ts";
 import { behind, starved } from "./waiting.ts";
 
 /** Attempts of a function from which it is known how long one usually takes. */

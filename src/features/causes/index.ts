@@ -1,14 +1,15 @@
 /** Causes: what is wrong with a queue now, worst first, and what repairs it; and what begins and ends. */
 import { performance } from "../../base/runtime/timers.ts";
 import type { PendingTasks } from "../../base/tasks/pending.ts";
-import type { HealthLook } from "../../queue/health.ts";
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
 import type { Diagnosis } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
+import type { HealthLook } from "../inspect/methods.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
 import type { Level } from "./contract.ts";
 import type { Facts } from "./facts.ts";
 import { causesIn } from "./find.ts";
+import type { CauseMethods } from "./methods.ts";
 import { setThresholds, thresholdsOf } from "./thresholds.ts";
 import { depthMargin } from "./waiting.ts";
 import { CauseWatches } from "./watch.ts";
@@ -20,17 +21,28 @@ const most = { running: 5_000, crashed: 2_000, piled: 10_000, started: 2_000, le
 const databaseAge = 10_000;
 
 export function causes(queue: Queue): Feature {
-  const { store } = internalsOf(queue);
+  const { store, checkOpen } = internalsOf(queue);
   const database = keptFor(databaseAge, () => queue.diagnose());
   const watches = new CauseWatches(queue, async () => (await thresholdsOf(store.causes)).endedAfter);
-  return {
-    methods: {
-      watchCauses: (options) => watches.watch(options),
-      listCauses: async () => causesIn(await factsOf(queue, database)),
-      causeThresholds: () => thresholdsOf(store.causes),
-      setCauseThresholds: (changes) => setThresholds(store.causes, changes),
+  const methods: CauseMethods = {
+    watchCauses: (options) => {
+      checkOpen();
+      return watches.watch(options);
+    },
+    listCauses: async () => {
+      checkOpen();
+      return causesIn(await factsOf(queue, database));
+    },
+    causeThresholds: async () => {
+      checkOpen();
+      return await thresholdsOf(store.causes);
+    },
+    setCauseThresholds: async (changes) => {
+      checkOpen();
+      return await setThresholds(store.causes, changes);
     },
   };
+  return { methods };
 }
 
 /** One query after another: a look takes one connection of the queue's pool, not all. */
@@ -75,7 +87,7 @@ function levelsThatWait(pending: readonly PendingTasks[], starvedAfter: number):
 
 /** A queue without that feature has no causes either. */
 async function lookAtHealth(queue: Queue): Promise<HealthLook> {
-  const look = internalsOf(queue).methods.healthLook;
+  const look = internalsOf(queue).shared.healthLook;
   return look ? await look() : { health: await queue.health(), pending: [] };
 }
 

@@ -7,8 +7,8 @@ import {
   readOptions,
   wrong,
 } from "../../base/options/validators.ts";
-import type { CauseThresholdChanges, ReadCauseThresholds } from "../../queue/causes.ts";
 import type { CauseStore } from "./contract.ts";
+import type { CauseThresholdChanges, ReadCauseThresholds } from "./methods.ts";
 
 const minute = 60_000;
 

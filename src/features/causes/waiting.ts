@@ -1,7 +1,7 @@
 /** Finds tasks that wait for nothing but a worker, and for too long: a queue whose tasks grow, and tasks that others overtake. */
 import { roughSpan } from "../../base/text/durations.ts";
 import { groupBy } from "../../base/values/group-by.ts";
-import type { LimitInfo } from "../../queue/limits.ts";
+import type { LimitInfo } from "../limits/methods.ts";
 import type { HeadOfLevel, RecordedDepth } from "./contract.ts";
 import { dateAt, type Facts, type Found, keyOf, noFix, tasksWait } from "./facts.ts";
 

@@ -13,10 +13,10 @@ import { inRootContext } from "../../base/runtime/root-context.ts";
 import { settledWithin, type Timer } from "../../base/runtime/timers.ts";
 import { QueueClosedError } from "../../errors.ts";
 import { report as reportError } from "../../events.ts";
-import type { Cause, CauseChange, WatchCausesOptions } from "../../queue/causes.ts";
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
 import type { CauseReport, CauseReportStore, FoundCause } from "./contract.ts";
+import type { Cause, CauseChange, WatchCausesOptions } from "./methods.ts";
 
 /** Milliseconds between two looks. */
 const usualEvery = 10_000;

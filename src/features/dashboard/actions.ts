@@ -12,9 +12,9 @@ import {
   TaskNotFoundError,
   TaskUndoingError,
 } from "../../errors.ts";
-import type { Queue } from "../../queue/queue.ts";
 import type { Operated } from "../../store.ts";
 import type { Task, TaskStatus } from "../../task.ts";
+import type { Queue } from "../queue.ts";
 import type { Access, Action } from "./access.ts";
 import {
   arrayField,

@@ -5,9 +5,9 @@ import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { getPathNoStrict } from "hono/utils/url";
 import { present } from "../../base/values/present.ts";
 import { redacted } from "../../base/values/redaction.ts";
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
-import { redactOf, showing } from "../../queue/shown.ts";
+import { redactOf, showing } from "../operate/shown.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
 import { Access, isSameOrigin, refusal } from "./access.ts";
 import {
   actOnMany,

@@ -1,6 +1,6 @@
 /** The dashboard of `dbq dashboard`: on this machine alone, for whoever has the address that it prints. */
 import { randomBytes, timingSafeEqual } from "node:crypto";
-import type { Queue } from "../../queue/queue.ts";
+import type { Queue } from "../queue.ts";
 import { refusal } from "./access.ts";
 import { pathHere, wholePath } from "./address.ts";
 import { type Dashboard, dashboard } from "./dashboard.ts";

@@ -5,25 +5,19 @@ import type { PendingTasks } from "../../base/tasks/pending.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import { type ListedTask, toListedTask, toTask } from "../../base/values/records.ts";
 import { storable } from "../../base/values/storable.ts";
-import {
-  actOnAll,
-  type BulkAction,
-  type BulkKind,
-  type BulkResult,
-  bulkAction,
-  type Walk,
-} from "../../queue/bulk.ts";
-import { countTo, type FindOptions, type Found, findTasks } from "../../queue/find.ts";
-import { internalsOf } from "../../queue/internals.ts";
-import { listBeginnings, listedCharacters } from "../../queue/listed.ts";
-import type { Queue } from "../../queue/queue.ts";
-import type { RunWait } from "../../queue/workflows.ts";
 import type { Task, TaskRecord } from "../../task.ts";
 import type { FailuresInTime } from "../failures/contract.ts";
 import type { LimitsOfTask, TaskPlace } from "../limits/contract.ts";
 import type { AuditEntry, Note } from "../look/contract.ts";
+import type { BulkResult } from "../look/methods.ts";
+import { actOnAll, type BulkAction, type BulkKind, bulkAction, type Walk } from "../operate/bulk.ts";
+import { countTo, type FindOptions, type Found, findTasks } from "../operate/find.ts";
+import { listBeginnings, listedCharacters } from "../operate/listed.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
 import type { FunctionCount } from "../stats/contract.ts";
 import type { FullStore } from "../store.ts";
+import type { RunWait } from "../workflows/methods.ts";
 
 /** Characters of a column of `dbq_audit`. */
 const longestNoted = 255;
@@ -68,9 +62,9 @@ export class Look {
 
   /** @throws DatabaseError; TypeError for what is not a queue */
   static async open(queue: Queue): Promise<Look> {
-    const { methods } = internalsOf(queue);
-    if (!methods.reader) throw new TypeError("dashboard: expected a queue of openQueue");
-    return new Look(queue, (await methods.reader()) as Queue);
+    const { reader } = internalsOf(queue).shared;
+    if (!reader) throw new TypeError("dashboard: expected a queue of openQueue");
+    return new Look(queue, await reader());
   }
 
   private constructor(queue: Queue, reader: Queue) {
@@ -188,10 +182,10 @@ export class Look {
 
   /** The queue for one action of a person, which its changes keep in their transactions. */
   noting(note: Note): Queue {
-    const { store, methods, wakeups } = internalsOf(this.queue);
-    if (!methods.over) throw new TypeError("dashboard: expected a queue of openQueue");
+    const { store, shared, wakeups } = internalsOf(this.queue);
+    if (!shared.over) throw new TypeError("dashboard: expected a queue of openQueue");
     const [actor, target] = [note.actor === null ? null : fitting(note.actor), fitting(note.target)];
-    const queue = methods.over(store.noting({ ...note, actor, target })) as Queue;
+    const queue = shared.over(store.noting({ ...note, actor, target }));
     const own = internalsOf(queue).wakeups;
     own.onWorkAdded((later) => wakeups.workAdded(later));
     own.onTaskChanged((ids) => wakeups.taskChanged(ids));
@@ -227,7 +221,7 @@ export class Look {
 
   /** What Prometheus reads. @throws Unavailable without the package prom-client; DatabaseError */
   async metrics(): Promise<string> {
-    const { metrics } = internalsOf(this.reader).methods;
+    const { metrics } = internalsOf(this.reader).shared;
     try {
       return (await metrics?.()) ?? "";
     } catch (error) {

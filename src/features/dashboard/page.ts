@@ -1,7 +1,7 @@
 /** What a page of the dashboard is. */
 import type { HtmlEscapedString } from "hono/utils/html";
 import type { ListedTask } from "../../base/values/records.ts";
-import type { Queue } from "../../queue/queue.ts";
+import type { Queue } from "../queue.ts";
 import type { Access } from "./access.ts";
 import type { Look } from "./look.ts";
 import type { Reads } from "./reads.ts";

@@ -1,10 +1,10 @@
 /** Shares reads among pages. A page that is loaded reads anew; open pages that are updated share one read. */
 import { performance } from "../../base/runtime/timers.ts";
-import type { Cause } from "../../queue/causes.ts";
-import type { Failure } from "../../queue/failures.ts";
-import type { Health } from "../../queue/health.ts";
-import type { FunctionStats, StatsPoint } from "../../queue/stats.ts";
+import type { Cause } from "../causes/methods.ts";
+import type { Failure } from "../failures/methods.ts";
+import type { Health } from "../inspect/methods.ts";
 import type { FunctionCount } from "../stats/contract.ts";
+import type { FunctionStats, StatsPoint } from "../stats/methods.ts";
 import type { Look } from "./look.ts";
 
 /** Reads whose results are the same for all readers. Pages share these results, and do not change them. */

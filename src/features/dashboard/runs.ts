@@ -1,8 +1,8 @@
 /** Runs as the dashboard shows them: a tree of bounded size, and the times that its bars span. */
 import type { ListedTask } from "../../base/values/records.ts";
-import type { Queue } from "../../queue/queue.ts";
-import type { ShownRun } from "../../queue/shown.ts";
-import type { Run, RunStep } from "../../queue/workflows.ts";
+import type { ShownRun } from "../operate/shown.ts";
+import type { Queue } from "../queue.ts";
+import type { Run, RunStep } from "../workflows/methods.ts";
 
 /** The most steps and tasks of a run, in all. */
 const mostLines = 1_000;

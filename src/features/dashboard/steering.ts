@@ -2,8 +2,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { show } from "../../base/options/durations.ts";
 import { present } from "../../base/values/present.ts";
-import type { Queue } from "../../queue/queue.ts";
-import { unknownName } from "../../queue/unknown-name.ts";
+import { unknownName } from "../operate/unknown-name.ts";
+import type { Queue } from "../queue.ts";
 import type { Access, Action } from "./access.ts";
 import { type Done, explained, Missing, must, type ReadFields } from "./actions.ts";
 import { type Fields, flagField, textField, wholeField } from "./fields.ts";

@@ -5,8 +5,6 @@ import { thisProcess } from "../../base/runtime/process-identity.ts";
 import { repeat } from "../../base/runtime/timers.ts";
 import { drainPrefix } from "../../base/tasks/drained.ts";
 import { toTask } from "../../base/values/records.ts";
-import { internalsOf, type QueueInternals } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
 import type { Crash } from "../../store.ts";
 import { type ChangeListener, listenerOf } from "../../worker/change-listener.ts";
 import { publishCrashes } from "../../worker/events.ts";
@@ -16,6 +14,8 @@ import { type Maintenance, maintenanceOf } from "../../worker/maintenance.ts";
 import { type Meter, meterOutcome } from "../../worker/meter.ts";
 import { longestSleep, PeriodicJob } from "../../worker/periodic-job.ts";
 import { KeptTasks } from "../../worker/pruning.ts";
+import type { Queue } from "../queue.ts";
+import { type FullInternals, internalsOf } from "../queue.ts";
 import { DrainEmitter } from "./events.ts";
 import { deletesOld, failsOverdue } from "./jobs.ts";
 import { type DrainOptions, type ReadDrainOptions, readDrainOptions } from "./options.ts";
@@ -50,7 +50,7 @@ export function drain(queue: Queue, options: DrainOptions): Drain {
 /** What `drain` makes: an `EventEmitter` with the events of `DrainEvents`. */
 export class Drain extends DrainEmitter {
   readonly #queue: Queue;
-  readonly #internals: QueueInternals;
+  readonly #internals: FullInternals;
   readonly #options: ReadDrainOptions;
   #run: Run | undefined;
   #active = false;

@@ -2,11 +2,11 @@
 import type { ReadEncryptionOptions } from "../../base/options/encryption.ts";
 import { endingIn, withEnding, withoutEnding } from "../../base/values/ending.ts";
 import { hasSealed, isSealed } from "../../base/values/sealed.ts";
-import type { ReencryptOptions, ReencryptProgress, ReencryptResult } from "../../queue/reencrypt.ts";
 import type { ChangeRow, EncryptionStore, SealedRow, SealedTable } from "./contract.ts";
 import { sealedColumns } from "./contract.ts";
 import type { Opened, Place } from "./envelope.ts";
 import { messagePlace } from "./failures.ts";
+import type { ReencryptOptions, ReencryptProgress, ReencryptResult } from "./methods.ts";
 import { attemptPlace, errorPlace, placeOfArgs, placeOfKwargs, resultPlace, Sealer } from "./sealer.ts";
 import { eventPlace, logPlace, type StepText, stepPlace } from "./steps.ts";
 

@@ -3,10 +3,10 @@ import { milliseconds, moment } from "../../base/options/durations.ts";
 import { integer, label, type Reader, readOptions } from "../../base/options/validators.ts";
 import { failureKindOfTask } from "../../base/values/failure-kind.ts";
 import { errorOf } from "../../base/values/records.ts";
-import type { Failure, FailureOptions } from "../../queue/failures.ts";
 import type { TaskStore } from "../../store.ts";
 import type { TaskBeginning } from "../../task.ts";
 import type { FailureStore, KnownFailure, OpenFailures } from "./contract.ts";
+import type { Failure, FailureOptions } from "./methods.ts";
 
 /** Kinds that a look compares: of more, those with the most failed tasks and the most attempts. */
 const most = 1_000;

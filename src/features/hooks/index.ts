@@ -1,7 +1,8 @@
 /** Hooks that crashes owe: the workers of a queue run them. */
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
+
 import type { Feature } from "../../worker/feature.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
 import { OwedHooks } from "./owed.ts";
 
 export function owedHooks(queue: Queue): Feature {

@@ -4,9 +4,9 @@
  */
 import type { CountFilter } from "../../base/options/options.ts";
 import type { ListedTask } from "../../base/values/records.ts";
-import { getBeginning, listBeginnings } from "../../queue/listed.ts";
-import type { Queue } from "../../queue/queue.ts";
 import type { Task } from "../../task.ts";
+import { getBeginning, listBeginnings } from "../operate/listed.ts";
+import type { Queue } from "../queue.ts";
 import { FollowedLogs } from "./followed-logs.ts";
 
 /** A change of a task. */

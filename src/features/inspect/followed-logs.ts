@@ -2,9 +2,9 @@
 
 import type { TaskLog } from "../../base/tasks/history.ts";
 import { toTaskLog } from "../../base/values/records.ts";
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
 import type { Task } from "../../task.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
 import type { FullStore } from "../store.ts";
 
 /** Lines that one query reads. */

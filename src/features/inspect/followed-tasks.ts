@@ -6,10 +6,10 @@
 import { groupBy } from "../../base/values/group-by.ts";
 import { toTask } from "../../base/values/records.ts";
 import { FollowedTask, type SeenTasks } from "../../queue/followed-task.ts";
-import type { TasksEvent } from "../../queue/watch-tasks.ts";
 import type { TaskFilter, TaskProgress } from "../../store.ts";
 import { isFinished, type TaskBeginning, type TaskRecord, type TaskStatus } from "../../task.ts";
 import type { FullStore } from "../store.ts";
+import type { TasksEvent } from "./methods.ts";
 
 /** Tasks of one page of the newest. */
 const pageSize = 200;

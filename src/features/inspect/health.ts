@@ -6,19 +6,22 @@
 import { readOptions, wrong } from "../../base/options/validators.ts";
 import type { PendingTasks } from "../../base/tasks/pending.ts";
 import { sharingAmong } from "../../base/tasks/registry.ts";
-import type { HealthLook, HealthOfQueue, UnclaimedTasks, WorkerHealth } from "../../queue/health.ts";
-import { internalsOf } from "../../queue/internals.ts";
-import { type LimitInfo, pausesAmong } from "../../queue/limits.ts";
-import type { Queue } from "../../queue/queue.ts";
-import { unsetAmong } from "../../queue/unset-names.ts";
+import type { WorkerHealth } from "../../base/tasks/worker-health.ts";
+import type { CoreQueue } from "../../queue/queue.ts";
 import type { Diagnosis, TaskCount } from "../../store.ts";
 import type { TaskStatus } from "../../task.ts";
 import type { Feature } from "../../worker/feature.ts";
 import { checkWorkers, lookAtWorkers } from "../../worker/liveness.ts";
 import type { DrainLag } from "../drain/contract.ts";
 import type { PutOffCount } from "../limits/contract.ts";
+import type { LimitInfo } from "../limits/methods.ts";
+import { pausesAmong } from "../operate/pauses.ts";
+import { unsetAmong } from "../operate/unset-names.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
 import type { FullStore } from "../store.ts";
 import { mostHealthNames } from "./contract.ts";
+import type { HealthLook, HealthOfQueue, InspectMethods, UnclaimedTasks } from "./methods.ts";
 import { findUnclaimed, type Waiting, withKeys } from "./unclaimed.ts";
 
 /** Options of `inspectQueue`. */
@@ -147,10 +150,14 @@ async function lookAtTasks({ health, limits }: Pick<FullStore, "health" | "limit
 }
 
 /** Gives a queue `health`. */
-export function health(queue: Queue): Feature {
-  const { store } = internalsOf(queue);
-  const look = () => lookAt(store.requests ?? store);
-  return { methods: { health: async () => (await look()).health, healthLook: look } };
+export function health(queue: CoreQueue): Feature {
+  const { store, checkOpen } = internalsOf(queue);
+  const healthLook = async () => {
+    checkOpen();
+    return await lookAt(store.requests ?? store);
+  };
+  const methods: Pick<InspectMethods, "health"> = { health: async () => (await healthLook()).health };
+  return { methods, shared: { healthLook } };
 }
 
 async function lookAt(

@@ -1,11 +1,12 @@
 /** Finds tasks that wait for something other than their turn: no worker serves their queue, or none knows their function. */
 import { systemClock } from "../../base/runtime/clock.ts";
 import type { PendingTasks } from "../../base/tasks/pending.ts";
+import type { WorkerHealth } from "../../base/tasks/worker-health.ts";
 import { sealedBy } from "../../base/values/sealed.ts";
-import type { UnclaimedTasks, WorkerHealth } from "../../queue/health.ts";
 import type { TaskCount } from "../../store.ts";
 import type { LimitRecord, LimitState } from "../limits/contract.ts";
 import type { HealthStore } from "./contract.ts";
+import type { UnclaimedTasks } from "./methods.ts";
 
 /** Milliseconds. A worker with a free slot takes a task within its poll interval, by default 1 s. */
 const longestUsualWait = 2_000;

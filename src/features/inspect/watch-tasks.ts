@@ -5,11 +5,11 @@ import { readOptions, signal } from "../../base/options/validators.ts";
 import { endedBy } from "../../base/runtime/ended-by.ts";
 import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers.ts";
 import { QueueClosedError } from "../../errors.ts";
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
-import type { TasksEvent } from "../../queue/watch-tasks.ts";
+import type { CoreQueue } from "../../queue/queue.ts";
 import type { Feature } from "../../worker/feature.ts";
+import { internalsOf } from "../queue.ts";
 import { FollowedTasks } from "./followed-tasks.ts";
+import type { InspectMethods, TasksEvent } from "./methods.ts";
 
 /** Milliseconds between two looks without a wake-up; and at least, so that looks take a tenth of the time at most. */
 const fallbackMs = 500;
@@ -74,14 +74,21 @@ class End {
 }
 
 /** Gives a queue `watchTasks`. */
-export function watchTasks(queue: Queue): Feature {
-  return { methods: { watchTasks: (options) => watch(queue, options) } };
+export function watchTasks(queue: CoreQueue): Feature {
+  const { checkOpen } = internalsOf(queue);
+  const methods: Pick<InspectMethods, "watchTasks"> = {
+    watchTasks: (options) => {
+      checkOpen();
+      return watch(queue, options);
+    },
+  };
+  return { methods };
 }
 
 const { func, queueName, status } = countReaders;
 
 /** @throws TypeError; while iterating: `signal.reason`, QueueClosedError, DatabaseError */
-function watch(queue: Queue, given: unknown): AsyncGenerator<TasksEvent, void, undefined> {
+function watch(queue: CoreQueue, given: unknown): AsyncGenerator<TasksEvent, void, undefined> {
   const { signal: aborted, ...filter } = readOptions(given, "watchTasks", {
     func,
     queueName,
@@ -94,7 +101,7 @@ function watch(queue: Queue, given: unknown): AsyncGenerator<TasksEvent, void, u
 }
 
 async function* eventsOf(
-  queue: Queue,
+  queue: CoreQueue,
   tasks: FollowedTasks,
   end: End,
   aborted: AbortSignal | undefined,
@@ -121,7 +128,7 @@ async function* eventsOf(
 }
 
 /** Hears of changes and of the end. Returns what undoes it. */
-function subscribe(queue: Queue, end: End, aborted: AbortSignal | undefined): () => void {
+function subscribe(queue: CoreQueue, end: End, aborted: AbortSignal | undefined): () => void {
   const { store, wakeups, beforeClose } = internalsOf(queue);
   const onAbort = () => end.fail(aborted?.reason);
   const onClose = async () => end.fail(new QueueClosedError());

@@ -1,18 +1,68 @@
-/** Limits: workers delete rows of `dbq_limits` that have no effect. */
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
+/** Limits and pauses: validates, writes, wakes the workers of this process and reports. Workers delete rows that have no effect. */
+import { readLimit, readLimitTarget, readPauseTarget } from "../../base/options/limits.ts";
+import { limitChannel } from "../../events.ts";
+import type { CoreQueue } from "../../queue/queue.ts";
 import type { Feature } from "../../worker/feature.ts";
 import { deletingJob } from "../../worker/pruning.ts";
+import { targetOf } from "../operate/pauses.ts";
+import { internalsOf } from "../queue.ts";
+import type { LimitState } from "./contract.ts";
+import type { LimitInfo, LimitMethods } from "./methods.ts";
 
 /** Milliseconds: a late start counts as if it had come up to 1.83 days earlier, for the longest `per` of a rate (`rate.ts`). */
 const limitAge = 2 * 86_400_000;
 const limitsEvery = 3_600_000;
 
-export function limits(queue: Queue): Feature {
+export function limits(queue: CoreQueue): Feature {
   const { store } = internalsOf(queue);
   // A rate or a throttle of groups leaves a row for each: of tenants that are gone, too.
   const pruning = deletingJob("deleting rows of dbq_limits that have no effect", limitsEvery, (most) =>
     store.limits.prune(limitAge, most),
   );
-  return { jobs: () => [pruning] };
+  return { methods: methodsOf(queue), jobs: () => [pruning] };
 }
+
+function methodsOf(queue: CoreQueue): LimitMethods {
+  const { store, wakeups, checkOpen } = internalsOf(queue);
+  return {
+    setLimit: async (target, limit) => {
+      checkOpen();
+      const scope = readLimitTarget(target, "setLimit");
+      const values = limit === null ? null : readLimit(limit, "setLimit: limit");
+      await store.limits.set(scope, values);
+      wakeups.workAdded();
+      limitChannel.publish({ change: "limited", target: targetOf(scope), limit: values });
+    },
+    listLimits: async () => {
+      checkOpen();
+      return (await (store.requests ?? store).limits.list()).map(infoOf);
+    },
+    pause: async (target) => {
+      checkOpen();
+      const scope = readPauseTarget(target, "pause");
+      const changed = await store.limits.pause(scope);
+      if (changed) limitChannel.publish({ change: "paused", target: targetOf(scope) });
+      return changed;
+    },
+    resume: async (target) => {
+      checkOpen();
+      const scope = readPauseTarget(target, "resume");
+      const changed = await store.limits.resume(scope);
+      wakeups.workAdded();
+      if (changed) limitChannel.publish({ change: "resumed", target: targetOf(scope) });
+      return changed;
+    },
+  };
+}
+
+const dateOf = (time: number | null) => (time === null ? null : new Date(time));
+
+const infoOf = ({ concurrency, rate, running, waiting, putOff, ...state }: LimitState): LimitInfo => ({
+  target: targetOf(state),
+  fromCode: state.kind === "code",
+  ...{ concurrency, rate, running, waiting, putOff },
+  putOffSince: dateOf(state.putOffSince),
+  hasGroups: state.hasGroups,
+  nextFreeAt: dateOf(state.nextFreeAt),
+  pausedAt: dateOf(state.pausedAt),
+});

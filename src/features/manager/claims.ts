@@ -4,11 +4,11 @@ import { cutToLevels } from "../../base/text/levels.ts";
 import { decodeArgs, decodeObject, maxDepth } from "../../base/values/codec.ts";
 import { describeThrown, failureOf } from "../../base/values/thrown.ts";
 import { KeyMissingError, TaskCorruptError } from "../../errors.ts";
-import type { QueueInternals } from "../../queue/internals.ts";
 import type { ClaimRequest, Outcome, SettleAndClaimResult } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { watchForWork } from "../../worker/change-listener.ts";
 import { setAsideFor } from "../../worker/set-aside.ts";
+import type { FullInternals } from "../queue.ts";
 import type { AgentRecord } from "./contract.ts";
 import { Polls } from "./polls.ts";
 import { type Held, keyOf, type Session } from "./session.ts";
@@ -52,7 +52,7 @@ export interface ClaimedTasks {
 }
 
 export class Claims {
-  readonly #internals: QueueInternals;
+  readonly #internals: FullInternals;
   readonly #settling: Settling;
   readonly #options: ClaimOptions;
   readonly #polls: Polls;
@@ -62,7 +62,7 @@ export class Claims {
   readonly #freed: Held[] = [];
   #isQuiet = false;
 
-  constructor(internals: QueueInternals, settling: Settling, options: ClaimOptions) {
+  constructor(internals: FullInternals, settling: Settling, options: ClaimOptions) {
     this.#internals = internals;
     this.#settling = settling;
     this.#options = options;

@@ -4,7 +4,6 @@ import { hostname } from "node:os";
 import { performance, repeat } from "../../base/runtime/timers.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import { sessionClosedChannel, sessionOpenedChannel, taskLostChannel } from "../../events.ts";
-import type { QueueInternals } from "../../queue/internals.ts";
 import type { Crash, LogLine, Outcome, TaskVersion } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { cancelReason } from "../../worker/ambiguous-results.ts";
@@ -12,6 +11,7 @@ import { keptLines, linesPerWrite, mostLines } from "../../worker/logs.ts";
 import type { MeteredTask } from "../../worker/meter.ts";
 import { writeLines, writeProgress } from "../../worker/refused-notes.ts";
 import { throttleGroup } from "../../worker/throttle.ts";
+import type { FullInternals } from "../queue.ts";
 import { Claims } from "./claims.ts";
 import type { AgentRecord, AgentTask } from "./contract.ts";
 import { GoneSessions } from "./gone-sessions.ts";
@@ -72,7 +72,7 @@ export class TooManySessionsError extends Error {
 export class Desk {
   /** Begins the ids of the workers' rows of sessions that this Manager registers. */
   readonly name = `${hostname().slice(0, 80)}:${process.pid}:${randomBytes(4).toString("hex")}`;
-  readonly #internals: QueueInternals;
+  readonly #internals: FullInternals;
   readonly #options: DeskOptions;
   readonly #host: DeskHost;
   readonly #claims: Claims;
@@ -84,7 +84,7 @@ export class Desk {
   readonly #unwritable = new Set<number>();
   #isQuiet = false;
 
-  constructor(internals: QueueInternals, options: DeskOptions, host: DeskHost) {
+  constructor(internals: FullInternals, options: DeskOptions, host: DeskHost) {
     this.#internals = internals;
     this.#options = options;
     this.#host = host;

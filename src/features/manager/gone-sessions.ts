@@ -1,7 +1,8 @@
 /** Frees the tasks of agents whose connections to this Manager have all closed, or whose token it has refused. */
-import type { QueueInternals } from "../../queue/internals.ts";
+
 import type { Crash, WorkerRecord } from "../../store.ts";
 import { type Job, longestSleep, PeriodicJob } from "../../worker/periodic-job.ts";
+import type { FullInternals } from "../queue.ts";
 import type { Session } from "./session.ts";
 
 export interface GoneSessionsHost {
@@ -19,14 +20,14 @@ const retryMs = { first: 20, most: 500 };
  */
 export class GoneSessions implements Job {
   readonly name = "freeing the tasks of agents that have gone";
-  readonly #internals: QueueInternals;
+  readonly #internals: FullInternals;
   readonly #host: GoneSessionsHost;
   /** Each with what happened to its agent, where that is known. */
   readonly #sessions = new Map<Session, string | undefined>();
   readonly #job: PeriodicJob;
   #pause = retryMs.first;
 
-  constructor(internals: QueueInternals, host: GoneSessionsHost) {
+  constructor(internals: FullInternals, host: GoneSessionsHost) {
     this.#internals = internals;
     this.#host = host;
     this.#job = new PeriodicJob(this, (error, where) => host.report(error, where));

@@ -6,8 +6,6 @@ import type { Duration } from "../../base/options/durations.ts";
 import { duration, integer, type Reader, readOptions, wrong } from "../../base/options/validators.ts";
 import { repeat } from "../../base/runtime/timers.ts";
 import { guarded, report as reportToChannel, rescuedChannel } from "../../events.ts";
-import { internalsOf, type QueueInternals } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
 import type { Crash } from "../../store.ts";
 import type { Task } from "../../task.ts";
 import { watchForWork } from "../../worker/change-listener.ts";
@@ -16,6 +14,8 @@ import { openMeter } from "../../worker/feature.ts";
 import { Lifecycle } from "../../worker/lifecycle.ts";
 import { maintenanceOf } from "../../worker/maintenance.ts";
 import { meterOutcome } from "../../worker/meter.ts";
+import type { Queue } from "../queue.ts";
+import { type FullInternals, internalsOf } from "../queue.ts";
 import { Desk } from "./desk.ts";
 import { Http, type HttpOptions } from "./http.ts";
 import { listening, type Place, placeOf } from "./listening.ts";
@@ -136,7 +136,7 @@ const closeMs = 5_000;
  */
 export class Manager extends EventEmitter<ManagerEvents> {
   readonly #queue: Queue;
-  readonly #internals: QueueInternals;
+  readonly #internals: FullInternals;
   readonly #options: ReadOptions;
   /** Undefined while it is stopped. */
   #http: Http | undefined;

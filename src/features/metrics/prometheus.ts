@@ -3,10 +3,10 @@ import type { Registry } from "prom-client";
 import { importPackage, isMissingPackage } from "../../base/runtime/packages.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import { boundOf, Histogram, timeOf } from "../../base/values/histogram.ts";
-import { type Cause, causeSeverities } from "../../queue/causes.ts";
-import type { HealthOfQueue } from "../../queue/health.ts";
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
+import { type Cause, causeSeverities } from "../causes/methods.ts";
+import type { HealthOfQueue } from "../inspect/methods.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
 import type { StatsRow } from "../stats/contract.ts";
 
 type PromClient = typeof import("prom-client");

@@ -1,5 +1,5 @@
 /** Alerting rules of Prometheus for the causes of a queue. */
-import { type CauseKind, causeSeverities } from "../../queue/causes.ts";
+import { type CauseKind, causeSeverities } from "../causes/methods.ts";
 
 const summaries: Readonly<Record<CauseKind, string>> = {
   database: "the database warns of something",

@@ -1,9 +1,10 @@
 /** Partitions: workers move finished tasks into the tables of their days, and drop old tables. */
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
+
 import type { Feature } from "../../worker/feature.ts";
 import type { Job } from "../../worker/periodic-job.ts";
 import { afterFailure } from "../../worker/pruning.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
 
 /** Tasks that one transaction moves. */
 const moveBatch = 200;

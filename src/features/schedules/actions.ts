@@ -12,7 +12,7 @@ import type {
 } from "../../base/tasks/schedule.ts";
 import { ScheduleNotFoundError } from "../../errors.ts";
 import { checked, type Prepared } from "../../queue/enqueue.ts";
-import type { ActionOptions, ScheduleActions, ScheduleEntry } from "../../queue/schedules.ts";
+import type { WithinSettings } from "../../queue/internals.ts";
 import type { MaybePromise } from "../../store.ts";
 import type { TaskId } from "../../task.ts";
 import type {
@@ -24,6 +24,7 @@ import type {
   ScheduleWrites,
 } from "./contract.ts";
 import { type Definition, edited, redefined, scheduleProblem, toSchedule } from "./definition.ts";
+import type { ScheduleActions, ScheduleEntry } from "./methods.ts";
 import { nextDue, nextOf, slotsAfter } from "./slots.ts";
 import { storedCall, taskOf } from "./tasks.ts";
 import { readChanges, readTiming, scheduleName } from "./timing.ts";
@@ -48,7 +49,7 @@ export class Actions implements ScheduleActions {
   readonly #wake: () => void;
 
   /** @param wake called when a task was made, or a schedule may be due sooner than it was */
-  constructor(store: ScheduleWrites, { maxPayload, synchronous, wake }: ActionOptions) {
+  constructor(store: ScheduleWrites, { maxPayload, synchronous, wake }: WithinSettings) {
     this.#store = store;
     this.#maxPayload = maxPayload;
     this.#synchronous = synchronous;

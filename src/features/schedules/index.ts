@@ -1,15 +1,46 @@
 /** Schedules: what a queue needs for `queue.schedule`, and its workers for firing. */
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
+import type { CoreQueue } from "../../queue/queue.ts";
+import type { MaybePromise } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
+import { internalsOf } from "../queue.ts";
+import type { FullTransaction } from "../store.ts";
 import { Actions } from "./actions.ts";
 import { loadCroner } from "./croner.ts";
 import { Firing } from "./fire.ts";
+import type { ScheduleActions, ScheduleMethods } from "./methods.ts";
 
-export function schedules(queue: Queue): Feature {
-  const { store } = internalsOf(queue);
+export function schedules(queue: CoreQueue): Feature {
+  const { store, wakeups, options, checkOpen } = internalsOf(queue);
+  const wake = () => wakeups.workAdded(true);
+  const actions = new Actions(store.schedules, { maxPayload: options.maxPayload, synchronous: false, wake });
+  const open = async () => {
+    checkOpen();
+    await loadCroner();
+    return actions;
+  };
   return {
-    methods: { schedules: { load: loadCroner, over: (writes, options) => new Actions(writes, options) } },
+    methods: methodsOf(async (act) => await act(await open())) as ScheduleMethods,
+    within: (inside, settings) => {
+      // There is no time to load anything inside of a transaction: there the actions load it themselves.
+      const actions = new Actions((inside as FullTransaction).schedules, settings);
+      return methodsOf(settings.synchronous ? (act) => act(actions) : async (act) => await act(actions));
+    },
     jobs: (host) => [new Firing(store.schedules, host)],
   };
 }
+
+type Act = <T>(action: (actions: ScheduleActions) => MaybePromise<T>) => MaybePromise<T>;
+
+/** The methods of these actions, which may be destructured. */
+const methodsOf = (act: Act): ScheduleActions => ({
+  schedule: (...given) => act((actions) => actions.schedule(...given)),
+  schedules: (entries) => act((actions) => actions.schedules(entries)),
+  getSchedule: (name) => act((actions) => actions.getSchedule(name)),
+  listSchedules: (options) => act((actions) => actions.listSchedules(options)),
+  editSchedule: (name, changes) => act((actions) => actions.editSchedule(name, changes)),
+  pauseSchedule: (name) => act((actions) => actions.pauseSchedule(name)),
+  resumeSchedule: (name) => act((actions) => actions.resumeSchedule(name)),
+  triggerSchedule: (name) => act((actions) => actions.triggerSchedule(name)),
+  backfillSchedule: (name, from, to) => act((actions) => actions.backfillSchedule(name, from, to)),
+  removeSchedule: (name) => act((actions) => actions.removeSchedule(name)),
+});

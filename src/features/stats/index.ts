@@ -1,8 +1,9 @@
 /** Statistics: each worker counts its attempts, all workers fold what was written, and `queue.stats()` reads it. */
 import { systemClock } from "../../base/runtime/clock.ts";
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
+import type { CoreQueue } from "../../queue/queue.ts";
 import type { Feature } from "../../worker/feature.ts";
+import { internalsOf } from "../queue.ts";
+import type { StatsMethods } from "./methods.ts";
 import * as points from "./points.ts";
 import { Recorder } from "./recorder.ts";
 
@@ -16,8 +17,8 @@ const mostCounted = 100_000;
 const untilNextMinute = (time: number): number => foldEvery - (time % foldEvery) + 500;
 
 /** Makes what runs the tasks of a queue count them, and gives it `stats` and `functionStats`. */
-export function stats(queue: Queue): Feature {
-  const { store, options } = internalsOf(queue);
+export function stats(queue: CoreQueue): Feature {
+  const { store, options, checkOpen } = internalsOf(queue);
   const now = () => (options.clock ?? systemClock).now();
   const asked = (store.requests ?? store).stats;
   const folding = {
@@ -33,11 +34,18 @@ export function stats(queue: Queue): Feature {
       return untilNextMinute(now());
     },
   };
-  return {
-    methods: {
-      stats: (asking) => points.stats(asked, asking, now()),
-      functionStats: (filter) => points.functionStats(asked, filter, now()),
+  const methods: StatsMethods = {
+    stats: async (asking) => {
+      checkOpen();
+      return await points.stats(asked, asking, now());
     },
+    functionStats: async (filter) => {
+      checkOpen();
+      return await points.functionStats(asked, filter, now());
+    },
+  };
+  return {
+    methods,
     jobs: () => [folding, depths],
     meter: (host) => new Recorder(store.stats, host, now),
   };

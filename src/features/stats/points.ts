@@ -2,6 +2,7 @@
 import { moment } from "../../base/options/durations.ts";
 import { label, oneOf, readOptions, wrong } from "../../base/options/validators.ts";
 import { Histogram } from "../../base/values/histogram.ts";
+import type { StatsFilter, StatsRow, StatsStore } from "./contract.ts";
 import {
   type AttemptStats,
   type FunctionStats,
@@ -10,8 +11,7 @@ import {
   type Percentiles,
   type StatsOptions,
   type StatsPoint,
-} from "../../queue/stats.ts";
-import type { StatsFilter, StatsRow, StatsStore } from "./contract.ts";
+} from "./methods.ts";
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;

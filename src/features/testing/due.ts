@@ -1,9 +1,10 @@
 /** What becomes due at a time, done at once: a worker's maintenance would do the same by its timers. */
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
+
 import { living } from "../../worker/failure-detector.ts";
 import type { Job } from "../../worker/periodic-job.ts";
 import { promoteBatch } from "../../worker/promotion.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
 
 /** Milliseconds until the look after one that could do nothing about what is due: its row is locked or refuses the change. */
 const leastWait = 1;

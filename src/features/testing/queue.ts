@@ -11,12 +11,12 @@ import { TaskNotFoundError } from "../../errors.ts";
 import { report } from "../../events.ts";
 import type { DialectOf } from "../../queue/drizzle.ts";
 import { prepare } from "../../queue/enqueue.ts";
-import { internalsOf, type QueueInternals } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
 import type { MaybePromise } from "../../store.ts";
 import type { Task, TaskRecord } from "../../task.ts";
 import { openJobs } from "../../worker/feature.ts";
 import type { Job } from "../../worker/periodic-job.ts";
+import type { Queue } from "../queue.ts";
+import { type FullInternals, internalsOf } from "../queue.ts";
 import { rescueExpired, settleDue, soonest } from "./due.ts";
 import {
   type AdvanceOptions,
@@ -132,7 +132,7 @@ export function addTestMethods<Db>(
 
 class Kit {
   readonly #queue: Queue;
-  readonly #internals: QueueInternals;
+  readonly #internals: FullInternals;
   readonly #clock: TestClock;
   readonly #options: ReadKitOptions;
   /** Those that are running, and when each has stopped. */

@@ -8,8 +8,6 @@ import { thisProcess } from "../../base/runtime/process-identity.ts";
 import { definitionNamed } from "../../base/tasks/registry.ts";
 import { NotInTaskError, toError } from "../../errors.ts";
 import { report } from "../../events.ts";
-import { internalsOf, type QueueInternals } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
 import type { Outcome, SettleAndClaim, SettleAndClaimResult } from "../../store.ts";
 import type { TaskError, TaskRecord } from "../../task.ts";
 import { CodeLimits } from "../../worker/code-limits.ts";
@@ -21,6 +19,8 @@ import { living } from "../../worker/failure-detector.ts";
 import { attemptFeatures, openExecutors, openJobs, openMeter } from "../../worker/feature.ts";
 import { type Meter, meterOutcome } from "../../worker/meter.ts";
 import type { HostedCode, Job } from "../../worker/periodic-job.ts";
+import type { Queue } from "../queue.ts";
+import { type FullInternals, internalsOf } from "../queue.ts";
 import { Calls } from "./calls.ts";
 import { settleDue } from "./due.ts";
 
@@ -64,7 +64,7 @@ export class TestRunner extends WorkerEmitter {
   /** The queues whose tasks the next round claims. */
   queueNames: readonly string[] = [];
   readonly #queue: Queue;
-  readonly #internals: QueueInternals;
+  readonly #internals: FullInternals;
   readonly #options: RunnerOptions;
   readonly #limits: CodeLimits;
   readonly #executors: Executors;

@@ -4,10 +4,11 @@ import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
 import { registrationOf } from "../../base/tasks/registry.ts";
 import { checkSize, encode } from "../../base/values/codec.ts";
 import { checkEntries, checked, type Prepared, prepare } from "../../queue/enqueue.ts";
-import type { AnyEntry, Group, GroupOptions, WorkflowActions } from "../../queue/workflows.ts";
+import type { WithinSettings } from "../../queue/internals.ts";
 import type { Inserted, MaybePromise } from "../../store.ts";
 import type { TaskId } from "../../task.ts";
 import type { WorkflowWrites } from "./contract.ts";
+import type { AnyEntry, Group, GroupOptions, WorkflowActions } from "./methods.ts";
 import { stepName } from "./names.ts";
 
 const groupReaders = {
@@ -18,17 +19,11 @@ const groupReaders = {
   onFailure: oneOf("cancel", "continue"),
 };
 
-export interface ActionSettings {
-  maxPayload: number;
-  synchronous: boolean;
-  wake: () => void;
-}
-
 export class Actions implements WorkflowActions {
   readonly #store: WorkflowWrites;
-  readonly #settings: ActionSettings;
+  readonly #settings: WithinSettings;
 
-  constructor(store: WorkflowWrites, settings: ActionSettings) {
+  constructor(store: WorkflowWrites, settings: WithinSettings) {
     this.#store = store;
     this.#settings = settings;
   }

@@ -1,16 +1,16 @@
 /** `currentTask().group`. */
 import { refuseUnreadableResult, toTask } from "../../base/values/records.ts";
 import { checked } from "../../queue/enqueue.ts";
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
+import type { CoreQueue } from "../../queue/queue.ts";
 import type { TaskId, TaskRecord } from "../../task.ts";
 import type { GroupResult, TaskGroup } from "../../worker/task-group.ts";
+import { internalsOf } from "../queue.ts";
 import { preparedEntries } from "./actions.ts";
 
 /** Members that one query reads. */
 const page = 500;
 
-export function groupOf(queue: Queue, { id, func }: TaskRecord): TaskGroup {
+export function groupOf(queue: CoreQueue, { id, func }: TaskRecord): TaskGroup {
   const { store, wakeups, options } = internalsOf(queue);
   const find = async (): Promise<number> => {
     const found = await store.workflows.groupOf(id);

@@ -1,12 +1,16 @@
 /** Workflows: steps, sleeping, events, children, groups and chains. */
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
+import { taskId } from "../../base/options/options.ts";
+import type { CoreQueue } from "../../queue/queue.ts";
+import type { MaybePromise } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
 import { deletingJob } from "../../worker/pruning.ts";
+import { internalsOf } from "../queue.ts";
 import type { FullTransaction } from "../store.ts";
 import { Actions } from "./actions.ts";
 import { groupOf } from "./groups.ts";
 import { awaitGroup, getRun, listWaiting } from "./look.ts";
+import type { GetRunOptions, Run, WorkflowActions, WorkflowMethods } from "./methods.ts";
+import { retryMethod } from "./retry.ts";
 import { holdsUp, letUndo, UndoJob } from "./undo-job.ts";
 import { undoing } from "./undo-run.ts";
 import { WaitUpkeep } from "./upkeep.ts";
@@ -15,22 +19,16 @@ import { WaitUpkeep } from "./upkeep.ts";
 const eventsKept = 30 * 86_400_000;
 const eventsEvery = 3_600_000;
 
-export function workflows(queue: Queue): Feature {
+export function workflows(queue: CoreQueue): Feature {
   const { store } = internalsOf(queue);
   const pruning = deletingJob("deleting old events", eventsEvery, (most) =>
     store.workflows.pruneEvents(eventsKept, most),
   );
   return {
-    methods: {
-      workflows: {
-        over: (settings, inside) =>
-          new Actions((inside as FullTransaction | undefined)?.workflows ?? store.workflows.writes, settings),
-        getRun: (id, options) => getRun(queue, id, options),
-        listWaiting: (target, options) => listWaiting(queue, target, options),
-        awaitGroup: (id, options) => awaitGroup(queue, id, options),
-        retryFrom: (id, step) => store.workflows.retryFrom(id, step),
-        undoAgain: (id) => store.workflows.undoAgain(id),
-      },
+    methods: { ...methodsOf(queue), retryTask: retryMethod(queue) },
+    within: (inside, settings) => {
+      const actions = new Actions((inside as FullTransaction).workflows, settings);
+      return writesOf(settings.synchronous ? (act) => act(actions) : async (act) => await act(actions));
     },
     attempts: {
       groupOf: (record) => groupOf(queue, record),
@@ -41,3 +39,41 @@ export function workflows(queue: Queue): Feature {
     jobs: (host) => [new WaitUpkeep(store.workflows, host), new UndoJob(store.workflows, host), pruning],
   };
 }
+
+function methodsOf(queue: CoreQueue): WorkflowMethods {
+  const { store, wakeups, options, checkOpen } = internalsOf(queue);
+  const wake = () => wakeups.workAdded(true);
+  const actions = new Actions(store.workflows.writes, {
+    maxPayload: options.maxPayload,
+    synchronous: false,
+    wake,
+  });
+  const writes = writesOf(async (act) => {
+    checkOpen();
+    return await act(actions);
+  });
+  return {
+    ...(writes as Pick<WorkflowMethods, keyof WorkflowActions>),
+    awaitGroup: async (id, given) => {
+      checkOpen();
+      return await awaitGroup(queue, taskId(id, "awaitGroup"), given);
+    },
+    getRun: async <R>(id: number, given?: GetRunOptions) => {
+      checkOpen();
+      return (await getRun(queue, taskId(id, "getRun"), given)) as Run<R> | undefined;
+    },
+    listWaiting: async (name, given) => {
+      checkOpen();
+      return await listWaiting(queue, name, given);
+    },
+  };
+}
+
+type Act = <T>(action: (actions: WorkflowActions) => MaybePromise<T>) => MaybePromise<T>;
+
+/** The methods that write, which may be destructured. */
+const writesOf = (act: Act): WorkflowActions => ({
+  emitEvent: (name, payload) => act((actions) => actions.emitEvent(name, payload)),
+  enqueueGroup: (entries, options) => act((actions) => actions.enqueueGroup(entries, options)),
+  enqueueChain: (entries) => act((actions) => actions.enqueueChain(entries)),
+});

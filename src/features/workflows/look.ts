@@ -4,24 +4,17 @@ import { integer, label, readOptions } from "../../base/options/validators.ts";
 import { decode } from "../../base/values/codec.ts";
 import { errorOf, readable, toTask } from "../../base/values/records.ts";
 import { TaskNotFoundError } from "../../errors.ts";
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
-import type {
-  GetRunOptions,
-  GroupCounts,
-  Run,
-  RunStep,
-  RunWait,
-  WaitingOptions,
-} from "../../queue/workflows.ts";
+import type { CoreQueue } from "../../queue/queue.ts";
 import { isFinished, type Task, type TaskError, type TaskRecord, taskStatuses } from "../../task.ts";
+import { internalsOf } from "../queue.ts";
 import { groupFunction, type StoredStep, type StoredWait } from "./contract.ts";
+import type { GetRunOptions, GroupCounts, Run, RunStep, RunWait, WaitingOptions } from "./methods.ts";
 
 const runReaders = { depth: integer(1, 1_000), limit: integer(1, 100_000) };
 
 /** Level by level: so many queries as there are levels, and one for each task's steps. */
 export async function getRun(
-  queue: Queue,
+  queue: CoreQueue,
   id: number,
   options: GetRunOptions | undefined,
 ): Promise<Run | undefined> {
@@ -54,7 +47,7 @@ const emptyRun = (record: TaskRecord): Found => ({
   run: { task: toTask(record), steps: [], waits: [], children: [], more: false },
 });
 
-async function addSteps(queue: Queue, level: readonly Found[], limit: number): Promise<void> {
+async function addSteps(queue: CoreQueue, level: readonly Found[], limit: number): Promise<void> {
   const { workflows } = internalsOf(queue).store;
   const unfinished = level.filter(({ record: { status } }) => !isFinished(status));
   const ids = unfinished.map(({ record }) => record.id);
@@ -68,7 +61,7 @@ async function addSteps(queue: Queue, level: readonly Found[], limit: number): P
   }
 }
 
-async function addChildren(queue: Queue, level: readonly Found[], limit: number): Promise<Found[]> {
+async function addChildren(queue: CoreQueue, level: readonly Found[], limit: number): Promise<Found[]> {
   const { store } = internalsOf(queue);
   const children = await store.workflows.children(
     level.map(({ record }) => record.id),
@@ -91,7 +84,7 @@ async function addChildren(queue: Queue, level: readonly Found[], limit: number)
   });
 }
 
-async function getAll(queue: Queue, ids: readonly number[]): Promise<TaskRecord[]> {
+async function getAll(queue: CoreQueue, ids: readonly number[]): Promise<TaskRecord[]> {
   return ids.length === 0 ? [] : await internalsOf(queue).store.get(ids);
 }
 
@@ -115,7 +108,7 @@ const waitingReaders = { limit: integer(1, 1_000) };
 
 /** @throws TypeError for a wrong name or option */
 export async function listWaiting(
-  queue: Queue,
+  queue: CoreQueue,
   target: string,
   options: WaitingOptions | undefined,
 ): Promise<Task[]> {
@@ -128,7 +121,7 @@ export async function listWaiting(
 
 /** @throws TypeError when the task is no group; as `awaitTaskCompletion` */
 export async function awaitGroup(
-  queue: Queue,
+  queue: CoreQueue,
   id: number,
   options: AwaitOptions | undefined,
 ): Promise<GroupCounts> {

@@ -18,11 +18,11 @@ import {
   toError,
 } from "../../errors.ts";
 import { traced, traces } from "../../events.ts";
-import { internalsOf } from "../../queue/internals.ts";
 import { isAsync } from "../../queue/transaction.ts";
 import type { MaybePromise } from "../../store.ts";
 import type { FinishedStatus, TaskError, TaskRecord } from "../../task.ts";
 import type { AttemptPart, AttemptPort } from "../../worker/attempt-part.ts";
+import { internalsOf } from "../queue.ts";
 import type { ChildStart } from "./child-start.ts";
 import type { EndedChild, NewChild, NewStep, StoredStep, Wait, Waited, WorkflowWrites } from "./contract.ts";
 import type { Tries } from "./tries.ts";

@@ -2,10 +2,10 @@
 import { performance, sleep } from "../../base/runtime/timers.ts";
 import { QueueClosedError } from "../../errors.ts";
 import { report } from "../../events.ts";
-import { internalsOf } from "../../queue/internals.ts";
-import type { Queue } from "../../queue/queue.ts";
+import type { CoreQueue } from "../../queue/queue.ts";
 import type { TaskRecord } from "../../task.ts";
 import { type Job, type JobHost, longestSleep, type NextDue } from "../../worker/periodic-job.ts";
+import { internalsOf } from "../queue.ts";
 import type { WorkflowStore } from "./contract.ts";
 
 /** Tasks that one look reads, and that it takes of them. */
@@ -56,7 +56,7 @@ export class UndoJob implements Job {
 }
 
 /** Whether steps of this task are to be undone if it does not complete. An error of the database is reported, and means no. */
-export async function holdsUp(queue: Queue, { id, func }: TaskRecord): Promise<boolean> {
+export async function holdsUp(queue: CoreQueue, { id, func }: TaskRecord): Promise<boolean> {
   try {
     return await internalsOf(queue).store.workflows.hasUndos(id);
   } catch (error) {
@@ -66,7 +66,7 @@ export async function holdsUp(queue: Queue, { id, func }: TaskRecord): Promise<b
 }
 
 /** Tells the database that the function of this attempt has stopped, so that its steps may be undone. */
-export function letUndo(queue: Queue, record: TaskRecord): void {
+export function letUndo(queue: CoreQueue, record: TaskRecord): void {
   const { store, wakeups, checkOpen } = internalsOf(queue);
   const letIt = async () => {
     for (;;)

@@ -4,9 +4,9 @@
  */
 
 import { thisProcess } from "../../../src/base/runtime/process-identity.ts";
+import { internalsOf } from "../../../src/features/queue.ts";
 import type { FullStore } from "../../../src/features/store.ts";
 import type { CallOptions, Queue } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import type { Outcome, OutcomeKind } from "../../../src/store.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 import { eventOf } from "../../../src/worker/events.ts";

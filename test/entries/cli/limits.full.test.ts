@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { type LimitInfo, moveQueue, openQueue, remoteTask, type Task } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { temporaryFolder } from "../../support/queue.ts";
 import { startDbq, tasks } from "./dbq.ts";
 import { dbq, dbqJson } from "./in-process.ts";

@@ -146,7 +146,7 @@ test("doctor names a broken schedule, and one that nobody fires", async () => {
   const { folder, queue } = await folderWithQueue();
   for (const name of ["broken", "late"])
     await dbq(folder, ["schedule", "add", name, "report", "--cron", "@daily"]);
-  const { internalsOf } = await import("../../../src/queue/internals.ts");
+  const { internalsOf } = await import("../../../src/features/queue.ts");
   const { schedules } = internalsOf(queue).store;
   await schedules.change("broken", (row) => (row ? { row: { ...row, timeZone: "Mars" } } : {}));
   await schedules.change("late", (row, now) => (row ? { row: { ...row, nextAt: now - 120_000 } } : {}));

@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import {
   openQueue,
   type Queue,
@@ -12,7 +13,6 @@ import {
   unregisterTask,
   Worker,
 } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { deferred, temporaryFolder, uniqueName } from "../../support/queue.ts";
 import { startDbq, tasks } from "./dbq.ts";
 import { dbq, dbqJson } from "./in-process.ts";

@@ -343,7 +343,7 @@ test("a corrupt trace context in a row starts a new trace", async () => {
   const { named } = spans();
   const queue = await temporaryQueue();
   const fn = task("otel-corrupt", async () => 1);
-  const { store } = (await import("../../../src/queue/internals.ts")).internalsOf(queue);
+  const { store } = (await import("../../../src/features/queue.ts")).internalsOf(queue);
   const { newTask } = await import("../../conformance/arrange.ts");
   const contexts = [
     "no JSON",

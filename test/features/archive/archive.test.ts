@@ -1,5 +1,6 @@
 /** Archives of finished tasks: what is in them, and which lines are refused. */
 import { expect, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { step } from "../../../src/features/workflows/steps.ts";
 import {
   currentTask,
@@ -11,7 +12,6 @@ import {
   remoteTask,
   task,
 } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { asImported, copied, linesOf, queueWithTasks } from "./archived.ts";
 

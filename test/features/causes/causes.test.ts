@@ -1,7 +1,7 @@
 /** `queue.listCauses()`: each kind of cause, made by the thing itself, and that it is gone after its repair. */
 import { expect, onTestFinished, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { type Cause, type Limit, type Queue, remoteTask, task, Worker } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { newWorker } from "../../conformance/arrange.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { queueOnFile } from "../../worker/setup.ts";

@@ -1,8 +1,8 @@
 /** Names that differ by case, an accent or a space at the end are different names, also where MySQL compares them as equal. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { remoteTask, task } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { startedWorker, temporaryFolder, temporaryQueue, urlForTest } from "../../support/queue.ts";

@@ -1,7 +1,7 @@
 /** Queues that fall behind, and tasks that others overtake. */
 import { expect, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { type Queue, remoteTask, task } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { newWorker } from "../../conformance/arrange.ts";
 import { startedWorker, uniqueName } from "../../support/queue.ts";
 import { queueOnFile, until } from "../../worker/setup.ts";

@@ -1,8 +1,8 @@
 /** What people do in the dashboard, by forms and as JSON. */
 
 import { describe, expect, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { type Queue, remoteTask, type Task, task } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { startedWorker, uniqueName } from "../../support/queue.ts";
 import { openDesk } from "./requests.ts";
 

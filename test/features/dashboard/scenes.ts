@@ -1,8 +1,8 @@
 /** What a database may hold when somebody opens the dashboard: rows written as dbq would have written them. */
 import Database from "better-sqlite3";
 import { bucketOf } from "../../../src/base/values/histogram.ts";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { type Queue, remoteTask } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 
 type Row = Record<string, string | number | null>;
 

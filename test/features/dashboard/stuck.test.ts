@@ -1,9 +1,10 @@
 /** "What is wrong" of the overview: one line for each cause. */
 import { expect, test } from "vitest";
+import type { WorkerHealth } from "../../../src/base/tasks/worker-health.ts";
+import type { Cause } from "../../../src/features/causes/methods.ts";
 import { Access } from "../../../src/features/dashboard/access.ts";
 import { Stuck } from "../../../src/features/dashboard/pages/stuck.tsx";
-import type { Cause } from "../../../src/queue/causes.ts";
-import type { Health, HealthOfQueue, WorkerHealth } from "../../../src/queue/health.ts";
+import type { Health, HealthOfQueue } from "../../../src/features/inspect/methods.ts";
 
 const queueOf = (name: string, values: Partial<HealthOfQueue> = {}): HealthOfQueue => ({
   ...{ name, pending: 0, scheduled: 0, running: 0, failed: 0, atLeast: [], workers: 1 },

@@ -1,8 +1,8 @@
 /** A pause or a limit of a name that nothing has: it is set, and the answer says that the name may be misspelt. */
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { openQueue, remoteTask, task } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { dbq, dbqJson } from "../../entries/cli/in-process.ts";
 import { startedWorker, temporaryFolder, uniqueName } from "../../support/queue.ts";
 import { openDesk } from "./requests.ts";

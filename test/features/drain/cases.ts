@@ -4,8 +4,8 @@ import { setImmediate as nextTick } from "node:timers/promises";
 import { type SQL, sql } from "drizzle-orm";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { DrainAnswer, DrainMessage, DrainOptions } from "../../../src/features/drain/index.ts";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { inspectQueue, openQueue, type Queue, remoteTask } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { deferred } from "../../support/queue.ts";
 import { Broker, newDrain, next, sentBy } from "./broker.ts";
 

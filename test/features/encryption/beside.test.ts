@@ -1,8 +1,8 @@
 /** Encryption beside other features: a move, a drain, agents' results of old, and an app that has no option. */
 import { expect, test } from "vitest";
 import { Drain } from "../../../src/features/drain/index.ts";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { moveQueue, type Queue, remoteTask, task } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { columnsWith, newKey, onSqlite } from "./support.ts";
 

@@ -1,6 +1,7 @@
 /** What encryption promises on each database. */
 import { expect, test } from "vitest";
 import { inspectQueue } from "../../../src/features/inspect/health.ts";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { child, step, waitForEvent } from "../../../src/features/workflows/steps.ts";
 import {
   currentTask,
@@ -10,7 +11,6 @@ import {
   type Task,
   task,
 } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { ageTasks, columnsWith, type MakeRaw, newKey, type Raw } from "./support.ts";
 

@@ -4,6 +4,7 @@
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import {
   CancelTask,
   openQueue,
@@ -12,7 +13,6 @@ import {
   task,
   type WorkerOptions,
 } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { start } from "../../fixtures/processes.ts";
 import { wireTo } from "../../stores/server/cut-wire.ts";
 import { amount } from "../../support/amount.ts";

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, test, vi } from "vitest";
 import type { OwedHook } from "../../../src/features/hooks/contract.ts";
+import { internalsOf } from "../../../src/features/queue.ts";
 import {
   moveQueue,
   openQueue,
@@ -11,7 +12,6 @@ import {
   type TaskOptions,
   task,
 } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import type { Crash } from "../../../src/store.ts";
 import { start } from "../../fixtures/processes.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";

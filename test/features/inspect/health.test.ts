@@ -1,7 +1,7 @@
 /** `queue.health()`: one look at the queues, the workers and the functions that nobody serves. */
 import { expect, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { inspectQueue, remoteTask, task } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { newWorker } from "../../conformance/arrange.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { queueOnFile } from "../../worker/setup.ts";

@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { listAgents, revokeAgent } from "../../../src/features/manager/index.ts";
+import { type FullInternals, internalsOf } from "../../../src/features/queue.ts";
 import { CancelTask, currentTask, SnoozeTask, task } from "../../../src/index.ts";
-import { internalsOf, type QueueInternals } from "../../../src/queue/internals.ts";
 import { deferred, uniqueName } from "../../support/queue.ts";
 import { ByHand, type Open, startedAgent, startedManager, tokenFor, urlOf, version } from "./setup.ts";
 
@@ -178,7 +178,7 @@ export function managerCases(name: string, place: () => Open | Promise<Open>): v
 
     describe("a settlement that the server has answered and then lost", () => {
       /** The store answers that it has settled the first completed task, and writes nothing of it. */
-      function losesOne({ store }: Pick<QueueInternals, "store">): readonly number[] {
+      function losesOne({ store }: Pick<FullInternals, "store">): readonly number[] {
         const { settleAndClaim } = store;
         const lost: number[] = [];
         store.settleAndClaim = async (asked) => {

@@ -5,8 +5,8 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { Agent as HttpAgent, request as httpRequest } from "node:http";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { listAgents, revokeAgent } from "../../../src/features/manager/index.ts";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { task } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { deferred, uniqueName } from "../../support/queue.ts";
 import { onFile, startedManager, tokenFor, urlOf } from "./setup.ts";
 

@@ -1,8 +1,8 @@
 /** Limits, rates, groups and throttles of agents' functions, on any database. */
 import { randomUUID } from "node:crypto";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { remoteTask, ThrottleTask, task, Worker } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { uniqueName } from "../../support/queue.ts";
 import { ByHand, type Open, startedAgent, startedManager, tokenFor, urlOf, version } from "./setup.ts";
 

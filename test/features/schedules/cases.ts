@@ -2,6 +2,8 @@
 import { sql } from "drizzle-orm";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { firedChannel, skippedChannel } from "../../../src/events.ts";
+import { findTasks } from "../../../src/features/operate/find.ts";
+import { internalsOf } from "../../../src/features/queue.ts";
 import type { ScheduleStore } from "../../../src/features/schedules/contract.ts";
 import { Firing } from "../../../src/features/schedules/fire.ts";
 import {
@@ -15,8 +17,6 @@ import {
   task,
   type Worker,
 } from "../../../src/index.ts";
-import { findTasks } from "../../../src/queue/find.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 
 const minute = 60_000;

@@ -1,9 +1,9 @@
 /** Schedules on SQLite, where the host's clock decides, when that clock is stepped or a time zone changes its hour. */
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { Firing } from "../../../src/features/schedules/fire.ts";
 import { type Queue, remoteTask } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { temporaryFolder, temporaryQueue } from "../../support/queue.ts";
 
 const hour = 3_600_000;

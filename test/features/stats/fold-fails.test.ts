@@ -1,6 +1,6 @@
 /** A fold that ends between two of its statements, as when its process is killed. */
 import { expect, test } from "vitest";
-import { internalsOf } from "../../../src/queue/internals.ts";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { temporaryQueue } from "../../support/queue.ts";
 
 test.each(["insert", "delete"])("a fold that ends at an %s loses and doubles no count", async (statement) => {

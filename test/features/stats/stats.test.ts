@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { Histogram } from "../../../src/base/values/histogram.ts";
-import { CancelTask, Queue, SnoozeTask, task, Worker } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
+import { internalsOf } from "../../../src/features/queue.ts";
+import { CancelTask, type Queue, SnoozeTask, task, Worker } from "../../../src/index.ts";
 import { temporaryQueue, uniqueName } from "../../support/queue.ts";
 
 const quick = task(uniqueName("quick"), async () => undefined);
@@ -141,11 +141,4 @@ test("a task that an operator cancels while it runs counts as cancelled", async 
   await queue.cancelTask(id);
   await worker.stop({ grace: 0 });
   expect((await queue.functionStats()).map(({ count, failed }) => [count, failed])).toEqual([[1, 0]]);
-});
-
-test("a queue that was not opened by openQueue has no statistics, and says so", async () => {
-  const { store, options } = internalsOf(await temporaryQueue());
-  await expect(new Queue(store, options).stats()).rejects.toThrow(
-    new TypeError("queue.stats: this queue was not opened by openQueue"),
-  );
 });

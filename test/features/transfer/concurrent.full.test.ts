@@ -1,8 +1,8 @@
 /** Workers, apps and other moves that act while a queue is moved. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { type MoveProgress, moveQueue, openQueue, type Queue, remoteTask } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { newWorker } from "../../conformance/arrange.ts";
 import { temporaryFolder, temporaryQueue } from "../../support/queue.ts";
 import { makeQueue, sameTasks } from "./moved-rows.ts";

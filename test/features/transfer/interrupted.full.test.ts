@@ -5,9 +5,9 @@
 import { join } from "node:path";
 import { sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import type { TransferStore } from "../../../src/features/transfer/contract.ts";
 import { moveQueue, openQueue, type Queue, remoteTask } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { amount, isProof, proofOf } from "../../support/amount.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";

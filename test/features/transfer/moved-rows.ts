@@ -1,8 +1,8 @@
 /** Makes queues with tasks in every status and with unusual values, and compares two queues. */
 import { deepStrictEqual } from "node:assert/strict";
 import Database from "better-sqlite3";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { openQueue, type Queue } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import type { TaskRecord } from "../../../src/task.ts";
 
 const page = 1_000;

@@ -4,9 +4,9 @@
  */
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import type { TransferState, TransferStore } from "../../../src/features/transfer/contract.ts";
 import { type MoveProgress, moveQueue, type Queue, remoteTask } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { deferred, temporaryFolder, temporaryQueue } from "../../support/queue.ts";

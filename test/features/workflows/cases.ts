@@ -1,5 +1,6 @@
 /** What workflows promise, on each database. */
 import { describe, expect, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import {
   all,
   child,
@@ -16,7 +17,6 @@ import {
   type TaskFunction,
   type WorkerOptions,
 } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { atOnce, end, named, patience, until } from "./support.ts";
 

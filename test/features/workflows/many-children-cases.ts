@@ -1,9 +1,9 @@
 /** What a task promises that waits for more children than it has single waits for, on each database. */
 import { describe, expect, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { manyChildren } from "../../../src/features/workflows/sql/fan-in.ts";
 import { all, child, settled, waitForEvent } from "../../../src/features/workflows/steps.ts";
 import { currentTask, type Queue, type WorkerOptions } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { startedWorker, temporaryQueue } from "../../support/queue.ts";
 import { end, named, patience, until } from "./support.ts";
 

@@ -1,8 +1,8 @@
 /** Workflows on Postgres and on MySQL or MariaDB. */
 import { afterAll, describe, expect, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { step, waitForEvent } from "../../../src/features/workflows/steps.ts";
 import { moveQueue, openQueue, task, Worker } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { emptied } from "../../conformance/server-stores.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";

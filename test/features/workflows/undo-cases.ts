@@ -1,9 +1,9 @@
 /** What the compensation of workflows promises, on each database. */
 import { type SQL, sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { child, sleep, step, waitForEvent } from "../../../src/features/workflows/steps.ts";
 import { CancelTask, currentTask, type Queue, type Task, type Worker } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { deferred, startedWorker, temporaryQueue } from "../../support/queue.ts";
 import { atOnce, end, named, until } from "./support.ts";
 

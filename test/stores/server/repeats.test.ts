@@ -3,8 +3,8 @@
  * by then.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { type Queue, remoteTask } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { emptied } from "../../conformance/server-stores.ts";
 import { newSchema, postgresServer, type Schema } from "../../support/postgres.ts";
 import { temporaryQueue } from "../../support/queue.ts";

@@ -1,7 +1,7 @@
 /** `requestTimeout`: behind a connection that was cut, the app's calls reject in time, and workers keep their patience. */
 import { describe, expect, it, onTestFinished } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { openQueue, type Queue, RequestTimeoutError, remoteTask } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { temporaryQueue } from "../../support/queue.ts";

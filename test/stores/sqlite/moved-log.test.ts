@@ -9,8 +9,8 @@ import { promisify } from "node:util";
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { currentTask, LogMovedError, openQueue, type Queue, task } from "../../../src/index.ts";
-import { internalsOf } from "../../../src/queue/internals.ts";
 import { holdersOf } from "../../../src/stores/sqlite/file-locks.ts";
 import { startedWorker, temporaryFolder, temporaryQueue, uniqueName } from "../../support/queue.ts";
 

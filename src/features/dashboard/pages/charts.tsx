@@ -1,6 +1,6 @@
 /** The charts of attempts, waits and run times, with the time before as a pale line. */
 import type { FC } from "hono/jsx";
-import type { StatsPoint } from "../../../queue/stats.ts";
+import type { StatsPoint } from "../../stats/methods.ts";
 import { BadQuery } from "../page.ts";
 import type { Reads } from "../reads.ts";
 import { Chart, Empty, Panel } from "./ui.tsx";

@@ -1,11 +1,12 @@
 /** The page of one function or one queue: how it goes, what waits, what holds it back, and who serves it. */
 import type { Child, FC } from "hono/jsx";
 import type { Schedule } from "../../../base/tasks/schedule.ts";
+import type { WorkerHealth } from "../../../base/tasks/worker-health.ts";
 import { timingInWords } from "../../../base/text/timing.ts";
-import type { Cause } from "../../../queue/causes.ts";
-import type { Health, WorkerHealth } from "../../../queue/health.ts";
-import type { LimitInfo } from "../../../queue/limits.ts";
-import type { FunctionStats } from "../../../queue/stats.ts";
+import type { Cause } from "../../causes/methods.ts";
+import type { Health } from "../../inspect/methods.ts";
+import type { LimitInfo } from "../../limits/methods.ts";
+import type { FunctionStats } from "../../stats/methods.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
 import type { Reads } from "../reads.ts";
 import { Charts, type Points, pointsOf, type Range, rangeOf } from "./charts.tsx";

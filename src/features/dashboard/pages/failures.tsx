@@ -1,8 +1,8 @@
 /** Kinds of failures: a row for each, and a page with its tasks, an error of it, and what can be done to all of them. */
 import type { FC, PropsWithChildren } from "hono/jsx";
 import type { ListedTask } from "../../../base/values/records.ts";
-import type { Failure } from "../../../queue/failures.ts";
 import type { TaskError } from "../../../task.ts";
+import type { Failure } from "../../failures/methods.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
 import { head } from "./parts.tsx";
 import { Thrown } from "./task.tsx";

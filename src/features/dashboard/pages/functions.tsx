@@ -1,7 +1,7 @@
 /** Functions: how often each ran in the last day, how long its tasks waited and ran, and which ones nobody serves. */
 import type { FC } from "hono/jsx";
-import type { Pause, UnclaimedTasks } from "../../../queue/health.ts";
-import type { FunctionStats } from "../../../queue/stats.ts";
+import type { Pause, UnclaimedTasks } from "../../inspect/methods.ts";
+import type { FunctionStats } from "../../stats/methods.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
 import { byName, head, PauseOrResume, percent } from "./parts.tsx";
 import { Empty, grouped, href, Name, Nothing, Panel, Span, Status, span, Table, Time } from "./ui.tsx";

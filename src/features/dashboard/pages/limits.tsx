@@ -1,7 +1,7 @@
 /** Limits: what each is about, how much of it is used, and the form that sets one. */
 import type { FC } from "hono/jsx";
-import type { LimitInfo } from "../../../queue/limits.ts";
 import { mostWaiting } from "../../limits/contract.ts";
+import type { LimitInfo } from "../../limits/methods.ts";
 import type { PageContext } from "../page.ts";
 import { byName, Field, head, PauseOrResume, rateText, resumeQuestion, Slots } from "./parts.tsx";
 import { ActionButton, Count, grouped, href, Name, Nothing, Status, Table, Time } from "./ui.tsx";

@@ -1,11 +1,11 @@
 /** The first page: how much there is, how it goes, what is stuck and what fails. */
 import type { Child, FC } from "hono/jsx";
 import { groupBy } from "../../../base/values/group-by.ts";
-import type { Cause } from "../../../queue/causes.ts";
-import type { Health } from "../../../queue/health.ts";
-import { type FunctionStats, isFailure, type StatsPoint } from "../../../queue/stats.ts";
 import type { Task } from "../../../task.ts";
+import type { Cause } from "../../causes/methods.ts";
+import type { Health } from "../../inspect/methods.ts";
 import type { FunctionCount } from "../../stats/contract.ts";
+import { type FunctionStats, isFailure, type StatsPoint } from "../../stats/methods.ts";
 import type { Page, PageContext } from "../page.ts";
 import { Charts, pointsOf, type Range, rangeOf, rangeText } from "./charts.tsx";
 import { Kinds, loadKinds, type ShownFailure } from "./failures.tsx";

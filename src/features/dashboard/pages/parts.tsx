@@ -1,8 +1,8 @@
 /** Small parts that several pages of lists share. */
 import type { FC } from "hono/jsx";
+import type { WorkerHealth } from "../../../base/tasks/worker-health.ts";
 import { evenSpan } from "../../../base/text/durations.ts";
-import type { WorkerHealth } from "../../../queue/health.ts";
-import type { LimitInfo } from "../../../queue/limits.ts";
+import type { LimitInfo } from "../../limits/methods.ts";
 import type { PageContext } from "../page.ts";
 import { ActionButton, grouped, href, type Question, span, tasksText } from "./ui.tsx";
 

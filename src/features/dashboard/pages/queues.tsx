@@ -1,8 +1,8 @@
 /** Queues, and the limits that hold in all processes together. */
 import type { FC } from "hono/jsx";
-import type { Health, HealthOfQueue } from "../../../queue/health.ts";
-import type { LimitInfo } from "../../../queue/limits.ts";
 import { mostHealthNames } from "../../inspect/contract.ts";
+import type { Health, HealthOfQueue } from "../../inspect/methods.ts";
+import type { LimitInfo } from "../../limits/methods.ts";
 import type { Page, PageContext } from "../page.ts";
 import { inOrder, Limits, SetLimit } from "./limits.tsx";
 import { head, PauseOrResume, resumeQuestion } from "./parts.tsx";

@@ -1,6 +1,6 @@
 /** The repairs of a cause, each a button: what `cause.fix.action` says, for the person who may do so. */
 import type { FC } from "hono/jsx";
-import type { Cause, CauseAction } from "../../../queue/causes.ts";
+import type { Cause, CauseAction } from "../../causes/methods.ts";
 import type { Action } from "../access.ts";
 import type { PageContext } from "../page.ts";
 import { resumeQuestion } from "./parts.tsx";

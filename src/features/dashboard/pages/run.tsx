@@ -1,8 +1,8 @@
 /** The page of one run: the tree of its tasks, with steps, waits and times. */
 import type { FC } from "hono/jsx";
-import { type ShownRun, shownRun } from "../../../queue/shown.ts";
-import type { RunStep } from "../../../queue/workflows.ts";
 import { isFinished, type TaskError } from "../../../task.ts";
+import { type ShownRun, shownRun } from "../../operate/shown.ts";
+import type { RunStep } from "../../workflows/methods.ts";
 import type { Page, PageContext } from "../page.ts";
 import { taskIdOf, wholeOf } from "../query.ts";
 import {

@@ -1,8 +1,9 @@
 /** "What is wrong" of the overview: a line for each cause with its repair as a button, the worst and those that hold most tasks back first. */
 import type { Child, FC } from "hono/jsx";
+import type { WorkerHealth } from "../../../base/tasks/worker-health.ts";
 import { groupBy } from "../../../base/values/group-by.ts";
-import type { Cause as FoundCause } from "../../../queue/causes.ts";
-import type { Health, HealthOfQueue, Pause, UnclaimedTasks, WorkerHealth } from "../../../queue/health.ts";
+import type { Cause as FoundCause } from "../../causes/methods.ts";
+import type { Health, HealthOfQueue, Pause, UnclaimedTasks } from "../../inspect/methods.ts";
 import type { PageContext } from "../page.ts";
 import { whyNotAlive, workerName } from "./parts.tsx";
 import { Repair } from "./repair.tsx";

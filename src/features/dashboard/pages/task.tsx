@@ -2,8 +2,8 @@
 import type { FC } from "hono/jsx";
 import type { Attempt, TaskLog } from "../../../base/tasks/history.ts";
 import type { ListedTask } from "../../../base/values/records.ts";
-import { type Hold, isWaiting, noWait, type TaskWaits, waitsOf } from "../../../queue/waits.ts";
 import { isFinished, type Task, type TaskError } from "../../../task.ts";
+import { type Hold, isWaiting, noWait, type TaskWaits, waitsOf } from "../../operate/waits.ts";
 import { indented } from "../json-text.ts";
 import type { Page, PageContext } from "../page.ts";
 import { taskIdOf } from "../query.ts";

@@ -1,7 +1,7 @@
 /** What a task waits for, in words. */
 import type { FC } from "hono/jsx";
 import { printable } from "../../../base/text/escapes.ts";
-import type { RunWait } from "../../../queue/workflows.ts";
+import type { RunWait } from "../../workflows/methods.ts";
 import { href, Time } from "./ui.tsx";
 
 /** Tasks, events and times that are named. */

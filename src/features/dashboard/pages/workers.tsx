@@ -1,6 +1,6 @@
 /** Workers: where each runs, what it runs now, and whether it lives. */
 import type { FC } from "hono/jsx";
-import type { WorkerHealth } from "../../../queue/health.ts";
+import type { WorkerHealth } from "../../../base/tasks/worker-health.ts";
 import type { Task } from "../../../task.ts";
 import type { Page, PageContext } from "../page.ts";
 import { head, Slots, whyNotAlive } from "./parts.tsx";

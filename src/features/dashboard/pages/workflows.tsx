@@ -2,7 +2,7 @@
 import type { FC } from "hono/jsx";
 import { label } from "../../../base/options/validators.ts";
 import type { ListedTask } from "../../../base/values/records.ts";
-import type { RunWait } from "../../../queue/workflows.ts";
+import type { RunWait } from "../../workflows/methods.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
 import { argsText, cut } from "./tasks.tsx";
 import { Empty, href, Name, Nothing, Panel, Status, span, Table, Time } from "./ui.tsx";

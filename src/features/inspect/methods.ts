@@ -1,26 +1,10 @@
-/** What `queue.health()` tells. Types only: a feature finds it out. */
+/** What `queue.health()` and `queue.watchTasks()` take and tell. */
 
-import type { LimitValues, PauseTarget } from "../base/options/limits.ts";
-import type { PendingTasks } from "../base/tasks/pending.ts";
-import type { WorkerRecord } from "../store.ts";
-import type { TaskStatus } from "../task.ts";
-
-/**
- * `dead`: the failure detector would let a worker rescue its tasks now. `silent`: the worker shows no sign of life, but it
- * is not yet proven that it could have. `alive`: all else.
- */
-export type Liveness = "alive" | "silent" | "dead";
-
-/** Why a worker is not `alive`: what was seen of its process, of its database session, or of its heartbeat. */
-export type LivenessReason = "process-ended" | "session-ended" | "lease-expired";
-
-/** A registered worker, and whether it lives. */
-export interface WorkerHealth extends WorkerRecord {
-  /** Whether the worker lives, by the rule that rescues follow. */
-  liveness: Liveness;
-  /** `null` for a worker that is `alive`. */
-  reason: LivenessReason | null;
-}
+import type { LimitValues, PauseTarget } from "../../base/options/limits.ts";
+import type { TaskEvent } from "../../base/tasks/history.ts";
+import type { PendingTasks } from "../../base/tasks/pending.ts";
+import type { WorkerHealth } from "../../base/tasks/worker-health.ts";
+import type { Task, TaskStatus } from "../../task.ts";
 
 /** Waiting tasks of one function in one queue, and why no worker takes them. */
 export interface UnclaimedTasks {
@@ -92,4 +76,36 @@ export interface Health {
 export interface HealthLook {
   health: Health;
   pending: readonly PendingTasks[];
+}
+
+/** Options of `queue.watchTasks`: a task matches when all given ones do. */
+export interface WatchTasksOptions {
+  func?: string;
+  queueName?: string;
+  /** One status, or several: only events of tasks that have it then. */
+  status?: TaskStatus | readonly TaskStatus[];
+  signal?: AbortSignal;
+}
+
+/** A task that is no more, as it was known last. */
+export type DeletedTask = Pick<Task, "id" | "func" | "queueName" | "status">;
+
+/** What `queue.watchTasks` yields: the events of `watchTask`, each with its task as it is now, and the deletion of a task. */
+export type TasksEvent = (TaskEvent & { task: Task }) | { type: "deleted"; task: DeletedTask };
+
+/** What the feature adds to a queue. */
+export interface InspectMethods {
+  /**
+   * The queues, the workers, and the functions that nobody serves, as one look shows them. Takes as long beside a million tasks as
+   * beside a thousand, and writes nothing.
+   * @throws DatabaseError
+   */
+  health(): Promise<Health>;
+
+  /**
+   * The events of `watchTask` of all tasks that match, from all processes and from now on, each with its task; and `deleted`. In
+   * order for each task. Of several changes of a task between two looks, it tells the last. `signal`, `break` and `return()` end it.
+   * @throws TypeError for a wrong option; while iterating: `signal.reason`, QueueClosedError, DatabaseError
+   */
+  watchTasks(options?: WatchTasksOptions): AsyncGenerator<TasksEvent, void, undefined>;
 }

@@ -55,3 +55,16 @@ export interface FunctionStats extends AttemptStats {
 /** Whether these attempts count as `failed`. */
 export const isFailure = ({ outcome }: { outcome: string }): boolean =>
   outcome === "failed" || outcome === "retry";
+
+/** What the feature adds to a queue. */
+export interface StatsMethods {
+  /**
+   * How many attempts ended in each minute or hour, how many of them failed, how long their tasks had waited and how long they
+   * ran; oldest first. Minutes without any are left out. What a killed worker had not written yet (10 s at most) is missing.
+   * @throws TypeError for a wrong option; DatabaseError
+   */
+  stats(options?: StatsOptions): Promise<StatsPoint[]>;
+
+  /** The same for each function over the whole time, by queue and name. @throws as `stats` */
+  functionStats(filter?: FunctionStatsFilter): Promise<FunctionStats[]>;
+}

@@ -1,9 +1,9 @@
 /** Finds the pauses that remain after a queue, a function or a group was resumed. */
 import { isDeepStrictEqual } from "node:util";
-import type { PauseTarget } from "../base/options/limits.ts";
-import { internalsOf } from "./internals.ts";
-import { pausesAmong } from "./limits.ts";
-import type { Queue } from "./queue.ts";
+import type { PauseTarget } from "../../base/options/limits.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
+import { pausesAmong } from "./pauses.ts";
 
 /**
  * The pauses that may still hold tasks of this target back, the oldest first. Of a queue: all paused functions and groups, since

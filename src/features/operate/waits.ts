@@ -1,13 +1,13 @@
 /** Why one task has not started: pauses, throttles, limits and rates that hold for it, and workers that there are not. */
 
-import type { LimitScope, RateValues } from "../base/options/limits.ts";
-import { systemClock } from "../base/runtime/clock.ts";
-import { definitionNamed } from "../base/tasks/registry.ts";
-import type { LimitsOfTask, LimitUse } from "../features/limits/contract.ts";
-import type { Task } from "../task.ts";
-import type { Health } from "./health.ts";
-import { internalsOf } from "./internals.ts";
-import type { Queue } from "./queue.ts";
+import type { LimitScope, RateValues } from "../../base/options/limits.ts";
+import { systemClock } from "../../base/runtime/clock.ts";
+import { definitionNamed } from "../../base/tasks/registry.ts";
+import type { Task } from "../../task.ts";
+import type { Health } from "../inspect/methods.ts";
+import type { LimitsOfTask, LimitUse } from "../limits/contract.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
 
 /** What a task waits for, or may wait for. */
 export interface Hold {

@@ -1,7 +1,8 @@
 /** Finds the shared names that tasks use and for which nobody has set a limit. Such a name may be misspelt. */
-import { internalsOf } from "./internals.ts";
-import type { LimitInfo } from "./limits.ts";
-import type { Queue } from "./queue.ts";
+
+import type { LimitInfo } from "../limits/methods.ts";
+import type { Queue } from "../queue.ts";
+import { internalsOf } from "../queue.ts";
 
 /** Those of these shared names that no limit has. */
 export function unsetAmong(names: readonly string[], limits: readonly LimitInfo[]): string[] {

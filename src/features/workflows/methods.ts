@@ -1,8 +1,9 @@
-/** The methods of a queue that are about workflows, groups and chains. A feature provides them. */
-import type { AwaitOptions } from "../base/options/options.ts";
-import type { Enqueueable } from "../base/tasks/enqueueable.ts";
-import type { MaybePromise, Operated } from "../store.ts";
-import type { Task, TaskError, TaskId, TaskStatus } from "../task.ts";
+/** What the methods of a queue for workflows, groups and chains take and give. */
+import type { AwaitOptions } from "../../base/options/options.ts";
+import type { WithinResult } from "../../base/runtime/within-result.ts";
+import type { Enqueueable } from "../../base/tasks/enqueueable.ts";
+import type { MaybePromise } from "../../store.ts";
+import type { Task, TaskError, TaskId, TaskStatus } from "../../task.ts";
 
 /** A call of any function, as `enqueueGroup` and `enqueueChain` take it. */
 export type AnyEntry = readonly [fn: Enqueueable, ...args: unknown[]];
@@ -90,27 +91,57 @@ export interface WorkflowActions {
   enqueueChain(entries: readonly AnyEntry[]): MaybePromise<{ ids: TaskId[] }>;
 }
 
-/** The methods of these actions, which may be destructured. `synchronous`: they return values and throw, not promises. */
-export function workflowMethodsOf(actions: WorkflowActions, synchronous: boolean): WorkflowActions {
-  const act = <T>(action: () => MaybePromise<T>): MaybePromise<T> =>
-    synchronous ? action() : (async () => await action())();
-  return {
-    emitEvent: (name, payload) => act(() => actions.emitEvent(name, payload)),
-    enqueueGroup: (entries, options) => act(() => actions.enqueueGroup(entries, options)),
-    enqueueChain: (entries) => act(() => actions.enqueueChain(entries)),
-  };
+/** What the feature adds to a queue. */
+export interface WorkflowMethods {
+  /**
+   * Emits an event, for which tasks wait by `waitForEvent`: those that do, and those that will. The first event of a name counts.
+   * @param payload what these tasks get; `null` if it is left out
+   * @returns `false`: there is an event of this name already, and nothing was written
+   * @throws TypeError for a wrong name; NotSerializableError, PayloadTooLargeError, DatabaseError
+   */
+  emitEvent(name: string, payload?: unknown): Promise<boolean>;
+
+  /**
+   * Writes tasks that belong together, all or none, each as `[fn, ...args]`.
+   * @returns the id of the group, and the ids of its tasks
+   * @throws TypeError for a wrong option, or a call with a `uniqueKey`; as `enqueueTasks`
+   */
+  enqueueGroup(entries: readonly AnyEntry[], options?: GroupOptions): Promise<Group>;
+
+  /**
+   * Writes tasks that run one after the other, all or none, each as `[fn, ...args]`: each gets the result of the one before as its
+   * last argument. One that fails for good, or is cancelled, cancels the rest.
+   * @throws TypeError for a call with a `uniqueKey`; as `enqueueTasks`
+   */
+  enqueueChain(entries: readonly AnyEntry[]): Promise<{ ids: TaskId[] }>;
+
+  /**
+   * Waits until a group has ended, and counts its members.
+   * @param options as those of `awaitTaskCompletion`
+   * @throws TypeError when the task is no group; as `awaitTaskCompletion`
+   */
+  awaitGroup(id: TaskId | number, options?: AwaitOptions): Promise<GroupCounts>;
+
+  /**
+   * A task with its steps, what it waits for, and its children, level by level; `undefined` if it does not exist.
+   * @throws TypeError for a wrong option; DatabaseError
+   */
+  getRun<R = unknown>(id: TaskId<R> | number, options?: GetRunOptions): Promise<Run<R> | undefined>;
+
+  /**
+   * The unfinished tasks that wait for the event of this name, or for the task with this id, oldest first.
+   * @param name the name of the event, or the id as a text
+   * @throws TypeError for a wrong name or option; DatabaseError
+   */
+  listWaiting(name: string, options?: WaitingOptions): Promise<Task[]>;
 }
 
-export interface WorkflowFeature {
-  /** @param inside the store's transaction in which to write. @default in transactions of their own */
-  over(
-    settings: { maxPayload: number; synchronous: boolean; wake: () => void },
-    inside?: object,
-  ): WorkflowActions;
-  getRun(id: number, options: GetRunOptions | undefined): Promise<Run | undefined>;
-  listWaiting(target: string, options: WaitingOptions | undefined): Promise<Task[]>;
-  awaitGroup(id: number, options: AwaitOptions | undefined): Promise<GroupCounts>;
-  /** `undefined`: the task has no such step. */
-  retryFrom(id: number, step: string): Promise<Operated>;
-  undoAgain(id: number): Promise<Operated>;
+/** Workflows inside of a transaction: what is written counts if and only if the transaction commits. */
+export interface WorkflowsWithin<Tx> {
+  /** @throws as `Queue.emitEvent` */
+  emitEvent(name: string, payload?: unknown): WithinResult<Tx, boolean>;
+  /** @throws as `Queue.enqueueGroup` */
+  enqueueGroup(entries: readonly AnyEntry[], options?: GroupOptions): WithinResult<Tx, Group>;
+  /** @throws as `Queue.enqueueChain` */
+  enqueueChain(entries: readonly AnyEntry[]): WithinResult<Tx, { ids: TaskId[] }>;
 }

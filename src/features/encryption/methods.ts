@@ -1,5 +1,4 @@
 /** What `queue.reencrypt` takes and gives. */
-import { callable, integer, readOptions, signal } from "../base/options/validators.ts";
 
 export interface ReencryptResult {
   /** Rows in which something was encrypted anew. */
@@ -26,10 +25,12 @@ export interface ReencryptOptions {
   limit?: number;
 }
 
-/** @throws TypeError */
-export const readReencryptOptions = (given: unknown): ReencryptOptions =>
-  readOptions<ReencryptOptions>(given, "reencrypt", {
-    signal,
-    onProgress: callable<NonNullable<ReencryptOptions["onProgress"]>>,
-    limit: integer(1),
-  });
+/** What the feature adds to a queue. */
+export interface EncryptionMethods {
+  /**
+   * Encrypts everything with the first key, what is in clear too, in small transactions and while workers run. What an aborted call has
+   * done stays done, and the next call goes on with the rest. A call that has skipped nothing lets the database forget the other keys.
+   * @throws TypeError for a queue without the option `encryption`; DatabaseError; the signal's reason
+   */
+  reencrypt(options?: ReencryptOptions): Promise<ReencryptResult>;
+}

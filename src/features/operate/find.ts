@@ -3,10 +3,10 @@
  * are few, it reads them all; else it goes down through the ids, range by range, until the page is full or the time is over.
  * The answer says how far it has looked.
  */
-import { performance, setImmediate } from "../base/runtime/timers.ts";
-import type { LookStore } from "../features/look/contract.ts";
-import type { TaskFilter } from "../store.ts";
-import type { TaskBeginning } from "../task.ts";
+import { performance, setImmediate } from "../../base/runtime/timers.ts";
+import type { TaskFilter } from "../../store.ts";
+import type { TaskBeginning } from "../../task.ts";
+import type { LookStore } from "../look/contract.ts";
 
 /** The most tasks that an index may hold for them to be read all at once. */
 const most = 10_000;

@@ -1,5 +1,5 @@
 /** What `queue.listCauses()` tells, and what `queue.setCauseThresholds()` takes. A feature finds it out. */
-import type { Duration } from "../base/options/durations.ts";
+import type { Duration } from "../../base/options/durations.ts";
 
 /** What may be wrong. */
 export type CauseKind =
@@ -128,3 +128,31 @@ export type CauseThresholdChanges = { [K in keyof CauseThresholds]?: CauseThresh
 
 /** The thresholds that hold; durations in milliseconds. */
 export type ReadCauseThresholds = Record<keyof CauseThresholds, number>;
+
+/** What the feature adds to a queue. */
+export interface CauseMethods {
+  /**
+   * What is wrong now, worst first: each with a reason, and with a command that repairs it where one does. It costs about what
+   * `health` and `diagnose` cost, and writes nothing.
+   * @throws DatabaseError
+   */
+  listCauses(): Promise<Cause[]>;
+
+  /**
+   * What begins to be wrong, and what has ended: one report for each name, whatever the number of processes that watch; again, if the
+   * one that reports dies before it asks for the next report. `signal`, `break` and `return()` end it at once.
+   * @throws TypeError for a wrong option; while iterating: `signal.reason`, QueueClosedError, DatabaseError (later failures of the
+   * database are reported on `dbq:error`, and the watch goes on)
+   */
+  watchCauses(options: WatchCausesOptions): AsyncGenerator<CauseChange, void, undefined>;
+
+  /** The thresholds by which `listCauses` judges; durations in milliseconds. @throws DatabaseError */
+  causeThresholds(): Promise<ReadCauseThresholds>;
+
+  /**
+   * Changes thresholds for all processes; `null` brings the default of one back.
+   * @returns those that hold from now on
+   * @throws TypeError for a wrong name or value; DatabaseError
+   */
+  setCauseThresholds(changes: CauseThresholdChanges): Promise<ReadCauseThresholds>;
+}

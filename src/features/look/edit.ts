@@ -1,26 +1,11 @@
 /** What `updateTask` is given: the changes of a task that has not started. */
-import { integer, label, readOptions, timeOrNull, wrong } from "../base/options/validators.ts";
-import { definitionNamed, hasChecks } from "../base/tasks/registry.ts";
-import { checkSize, encodeArgs, encodeObject } from "../base/values/codec.ts";
-import type { LookStore, TaskEdit } from "../features/look/contract.ts";
-import type { Operated, TaskStore } from "../store.ts";
-import type { JsonObject, TaskStatus } from "../task.ts";
-import { checkArguments } from "./enqueue.ts";
-
-/** The changes of `updateTask`. A field that is left out stays as it is. */
-export interface TaskChanges {
-  /** The function's arguments. */
-  args?: readonly unknown[];
-  /** The keyword arguments. */
-  kwargs?: JsonObject;
-  /** Higher runs first. */
-  priority?: number;
-  queueName?: string;
-  /** The task does not run before; `null`: it may run at once. */
-  waitUntil?: Date | null;
-  /** Only if the task still has this generation, so that two people do not overwrite each other. @default any */
-  generationId?: number;
-}
+import { integer, label, readOptions, timeOrNull, wrong } from "../../base/options/validators.ts";
+import { definitionNamed, hasChecks } from "../../base/tasks/registry.ts";
+import { checkSize, encodeArgs, encodeObject } from "../../base/values/codec.ts";
+import { checkArguments } from "../../queue/enqueue.ts";
+import type { Operated, TaskStore } from "../../store.ts";
+import type { TaskStatus } from "../../task.ts";
+import type { LookStore, TaskEdit } from "./contract.ts";
 
 export const isWaiting = (status: TaskStatus): boolean => status === "pending" || status === "scheduled";
 

@@ -1,5 +1,5 @@
 /** What `queue.listFailures()` takes and tells. A feature finds it out. */
-import type { Duration } from "../base/options/durations.ts";
+import type { Duration } from "../../base/options/durations.ts";
 
 /** Options of `queue.listFailures`. */
 export interface FailureOptions {
@@ -28,4 +28,15 @@ export interface Failure {
   lastAt: Date;
   /** A task of which an attempt ended so; `null`: those that are known were deleted. */
   sample: number | null;
+}
+
+/** What the feature adds to a queue. */
+export interface FailureMethods {
+  /**
+   * The kinds of failures: attempts of one function that ended with the same error, but for numbers and other values. Those with the
+   * most failed tasks come first. `retryTasks({ failure: id })` retries all failed tasks of a kind. What a killed worker had not
+   * written yet (10 s at most) is not in `count`.
+   * @throws TypeError for a wrong option; DatabaseError
+   */
+  listFailures(options?: FailureOptions): Promise<Failure[]>;
 }

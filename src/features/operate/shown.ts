@@ -1,10 +1,10 @@
 /** Tasks as commands, logs and the dashboard show them: without what the option `redact` of `openQueue` hides. */
-import type { ListedTask } from "../base/values/records.ts";
-import { type Redact, redacted, withoutValues } from "../base/values/redaction.ts";
-import { report as reportError } from "../events.ts";
-import type { Task } from "../task.ts";
-import { internalsOf } from "./internals.ts";
-import type { Run, RunStep } from "./workflows.ts";
+import type { ListedTask } from "../../base/values/records.ts";
+import { type Redact, redacted, withoutValues } from "../../base/values/redaction.ts";
+import { report as reportError } from "../../events.ts";
+import type { Task } from "../../task.ts";
+import { internalsOf } from "../queue.ts";
+import type { Run, RunStep } from "../workflows/methods.ts";
 
 /** What may be seen of a task. It is the task that was given where nothing of it is hidden. @hidden */
 export type Show = <T extends ListedTask>(task: T) => T;

@@ -1,18 +1,44 @@
-/** What `settleDrained` is given: which task, and how it ended. */
-import { show } from "../base/options/durations.ts";
-import { integer } from "../base/options/validators.ts";
-import { readMessageId } from "../base/tasks/drained.ts";
-import { definitionNamed, hasChecks } from "../base/tasks/registry.ts";
-import { checkSize, encode } from "../base/values/codec.ts";
-import { describeThrown, failureOf } from "../base/values/thrown.ts";
-import type { DrainedOutcome } from "../features/drain/contract.ts";
-import type { TaskStore } from "../store.ts";
+/** `queue.settleDrained`: ends a task that a drain has sent, as whoever got its message says. */
+import { show } from "../../base/options/durations.ts";
+import { integer } from "../../base/options/validators.ts";
+import { isOfDrain, readMessageId } from "../../base/tasks/drained.ts";
+import { definitionNamed, hasChecks } from "../../base/tasks/registry.ts";
+import { checkSize, encode } from "../../base/values/codec.ts";
+import { toTask } from "../../base/values/records.ts";
+import { describeThrown, failureOf } from "../../base/values/thrown.ts";
+import { TaskNotFoundError } from "../../errors.ts";
+import type { CoreQueue } from "../../queue/queue.ts";
+import type { TaskStore } from "../../store.ts";
+import { isFinished } from "../../task.ts";
+import type { Feature } from "../../worker/feature.ts";
+import { internalsOf } from "../queue.ts";
+import type { DrainedOutcome } from "./contract.ts";
+import type { DrainedResult, DrainMethods } from "./methods.ts";
 
-/** How a task ended whose message a drain had sent: with a result, or with anything thrown. */
-export type DrainedResult<R = unknown> = { result: R } | { error: unknown };
+/** Gives a queue `settleDrained`. */
+export function settleDrained(queue: CoreQueue): Feature {
+  const { store, wakeups, options, checkOpen } = internalsOf(queue);
+  let origin: string | undefined;
+  const methods: DrainMethods = {
+    settleDrained: async <R>(id: number | string, given: DrainedResult<R>) => {
+      checkOpen();
+      origin ??= await store.drains.origin();
+      const task = drainedTask(id, origin);
+      const outcome = drainedOutcome(await checkedResult(store, task.id, given), options.maxPayload);
+      const operated = await store.drains.settle(task.id, outcome, task.retries);
+      if (!operated) throw new TaskNotFoundError(task.id);
+      const { record, changed } = operated;
+      if (!isFinished(record.status) && !isOfDrain(record.workerId))
+        throw new TypeError(`settleDrained: no drain has sent the task ${task.id}: it is ${record.status}`);
+      if (changed) wakeups.taskChanged([task.id]);
+      return toTask<R>(record);
+    },
+  };
+  return { methods };
+}
 
 /** The task, and how often it had been retried by hand when its message was sent; undefined: not known. */
-export interface DrainedTask {
+interface DrainedTask {
   id: number;
   retries: number | undefined;
 }
@@ -22,7 +48,7 @@ export interface DrainedTask {
  * @param origin of this database
  * @throws TypeError for what is neither, or the id of a message of another database
  */
-export function drainedTask(given: unknown, origin: string): DrainedTask {
+function drainedTask(given: unknown, origin: string): DrainedTask {
   if (typeof given !== "string")
     return {
       id: integer(Number.MIN_SAFE_INTEGER)(given, "settleDrained: id"),
@@ -40,7 +66,7 @@ export function drainedTask(given: unknown, origin: string): DrainedTask {
  * The outcome with what the schema of the task's function makes of its result, where this process has registered one.
  * @throws InvalidResultError
  */
-export async function checkedResult(
+async function checkedResult(
   store: Pick<TaskStore, "get">,
   id: number,
   given: DrainedResult,
@@ -52,7 +78,7 @@ export async function checkedResult(
 }
 
 /** @throws TypeError, NotSerializableError, PayloadTooLargeError */
-export function drainedOutcome(given: unknown, maxPayload: number): DrainedOutcome {
+function drainedOutcome(given: unknown, maxPayload: number): DrainedOutcome {
   const keys = typeof given === "object" && given !== null ? Object.keys(given) : [];
   const [key] = keys;
   if (keys.length !== 1 || (key !== "result" && key !== "error"))

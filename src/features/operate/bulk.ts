@@ -1,61 +1,13 @@
 /** Actions on all tasks that match a filter, in small transactions: what is done stays done when the rest is called off. */
-import { callable, integer, label, readOptions, signal } from "../base/options/validators.ts";
-import { setImmediate } from "../base/runtime/timers.ts";
-import { DuplicateTaskError } from "../errors.ts";
-import { warn } from "../events.ts";
-import type { LookStore } from "../features/look/contract.ts";
-import type { OnKept, Store, TaskFilter } from "../store.ts";
+import { callable, integer, label, readOptions, signal } from "../../base/options/validators.ts";
+import { setImmediate } from "../../base/runtime/timers.ts";
+import { DuplicateTaskError } from "../../errors.ts";
+import { warnOfKept } from "../../queue/purge.ts";
+import type { Wakeups } from "../../queue/wakeups.ts";
+import type { Store, TaskFilter } from "../../store.ts";
+import type { LookStore } from "../look/contract.ts";
+import type { BulkCancelOptions, BulkOptions, BulkResult } from "../look/methods.ts";
 import { findTasks } from "./find.ts";
-import type { QueueInternals } from "./internals.ts";
-
-/** Options of `retryTasks`, `cancelTasks` and `deleteTasks`. */
-export interface BulkOptions {
-  /** Calls off the rest: the promise rejects with `signal.reason`. */
-  signal?: AbortSignal;
-  /** Called after each transaction, with what was done so far. */
-  onProgress?: (done: BulkResult) => void;
-  /** The most tasks to look at, newest first. @default no limit */
-  limit?: number;
-}
-
-export interface BulkResult {
-  /** How many tasks were changed. */
-  changed: number;
-  /**
-   * How many matched and stayed as they were, such as a running task that was to be retried or deleted, or a task that the
-   * database refuses to delete.
-   */
-  skipped: number;
-}
-
-/** Options of `cancelTasks`. */
-export interface BulkCancelOptions extends BulkOptions {
-  /** The message of the tasks' errors. @default "cancelled by queue.cancelTasks" */
-  reason?: string;
-}
-
-/** The answer of `purgeTasks`. */
-export interface PurgeResult {
-  /** How many tasks were deleted. */
-  purged: number;
-  /** How many matching tasks run, and stay. */
-  running: number;
-  /** How many tasks the database has refused to delete: a foreign key of the app's refers to them, or a trigger forbids it. */
-  skipped: number;
-}
-
-/** Warns of the first task that the database refuses to delete. */
-export function warnOfKept(caller: string): OnKept {
-  let warned = false;
-  return ({ id, error }) => {
-    if (!warned)
-      warn(`${caller}: task ${id} stays, since the database refuses to delete it: ${error.message}`, {
-        taskId: id,
-        error,
-      });
-    warned = true;
-  };
-}
 
 /** Tasks of one transaction. It bounds how long other writers wait. */
 const batch = 100;
@@ -71,7 +23,7 @@ export type BulkKind = "retry" | "cancel" | "delete";
  * @param reason the message of the error of cancelled tasks
  */
 export function bulkAction(
-  { store, wakeups }: Pick<QueueInternals, "store" | "wakeups">,
+  { store, wakeups }: { store: Pick<Store, "retry"> & { look: LookStore }; wakeups: Wakeups },
   kind: BulkKind,
   reason: string,
 ): BulkAction {
