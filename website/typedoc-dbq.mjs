@@ -8,7 +8,8 @@ import { MarkdownPageEvent } from "typedoc-plugin-markdown";
 const categories = [
   [/options\.ts#(WorkerOptions|StopOptions)$/, "Workers"],
   [/^src\/(base\/(tasks|validation)\/|task\.ts)|durations\.ts/, "Tasks"],
-  [/^src\/(queue\/|open\.ts|base\/options\/)/, "Queues"],
+  [/^src\/(queue\/|open\.ts|base\/options\/|base\/runtime\/within-result)/, "Queues"],
+  [/^src\/features\/(queue\.ts|\w+\/methods\.ts)/, "Queues"],
   [/^src\/worker\/liveness\.ts|^src\/store\.ts|^src\/features\/inspect\//, "Health"],
   [/^src\/worker\//, "Workers"],
   [/^src\/entries\/otel\//, "dbq-ts/otel"],
@@ -41,8 +42,11 @@ function withLinks(text, urlOf) {
   return parts.map((part) => (/^(```|#)/.test(part) ? part : linked(part))).join("");
 }
 
-/** Which inner class has the same member. */
-const overrides = /^#+ Overrides\n\n.*\n\n?/gm;
+/** Which inner class or interface has the same member. */
+const overrides = /^#+ (?:Overrides|Inherited from)\n\n.*\n\n?/gm;
+
+/** The parts of a queue that features add, of which the reader sees the methods. */
+const partsOfQueue = /^## Extends\n\n(?:- .*\n)*?(?:- `\w+Methods`\n)+\n?/m;
 
 /** The signature above has the type parameters; a table of them without a description says no more. */
 const undescribedTypeParameters = /^#+ Type Parameters\n\n(?!.*Description)(?:\|.*\n)+\n?/gm;
@@ -74,7 +78,10 @@ export function load(app) {
   });
   app.renderer.on(MarkdownPageEvent.END, (page) => {
     const title = page.contents.replace(/^# (\w+)&lt;.*$/m, "# $1");
-    page.contents = title.replaceAll(undescribedTypeParameters, "").replaceAll(overrides, "");
+    page.contents = title
+      .replaceAll(undescribedTypeParameters, "")
+      .replaceAll(overrides, "")
+      .replace(partsOfQueue, "");
     const linked = withLinks(page.contents, (name) => {
       const named = name === page.model.name ? undefined : page.project.getChildByName([name]);
       return named && `/api/${app.renderer.router.getFullUrl(named)}`;

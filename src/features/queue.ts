@@ -42,24 +42,24 @@ export interface Queue<Db = unknown>
    * @throws AsyncTransactionError when the transaction has ended; TypeError when `tx` is not a Drizzle object of this
    * dialect
    */
-  within: <Tx>(tx: Tx) => QueueWithin<Tx>;
+  within<Tx>(tx: Tx): QueueWithin<Tx>;
 
   /**
    * Runs `fn` in a transaction of this queue's database (IMMEDIATE on SQLite), and returns what it returns. `q` is
    * `queue.within(tx)`. An error rolls the transaction back.
    * @throws AsyncTransactionError on SQLite: at once for an async `fn`, after a rollback for one that returns a promise
    */
-  transaction: <T, Tx = TransactionOf<Db>>(fn: (tx: Tx, q: QueueWithin<Tx>) => T) => Promise<Awaited<T>>;
+  transaction<T, Tx = TransactionOf<Db>>(fn: (tx: Tx, q: QueueWithin<Tx>) => T): Promise<Awaited<T>>;
 
   /**
    * Makes a finished or scheduled task pending now, with `retryCount` 0. Its stored steps stay, and do not run again.
    * @param options `fromStep`: drops the step of this name, and those that were stored after it
    * @throws TaskNotFoundError, TaskRunningError, DuplicateTaskError; TypeError for a step that the task does not have
    */
-  retryTask: <R = unknown>(id: TaskId<R> | number, options?: RetryOptions) => Promise<Task<R>>;
+  retryTask<R = unknown>(id: TaskId<R> | number, options?: RetryOptions): Promise<Task<R>>;
 }
 
-/** For `instanceof`: queues are made by `openQueue`. */
+/** For `instanceof`: queues are made by `openQueue`. @hidden */
 export const Queue: abstract new () => Queue = CoreQueue as never;
 
 /** What features of a queue do for other features. */
