@@ -102,7 +102,7 @@ function unserved({ health, backlog, thresholds, now }: Facts): Found[] {
 
 // ---- functions ---------------------------------------------------------------------------------
 
-function failing({ recent, thresholds, now }: Facts): Found[] {
+function failing({ recent, limits, thresholds, now }: Facts): Found[] {
   const byFunc = new Map<string, { count: number; failed: number }>();
   for (const { func, count, failed } of recent) {
     const sum = byFunc.get(func) ?? { count: 0, failed: 0 };
@@ -116,18 +116,33 @@ function failing({ recent, thresholds, now }: Facts): Found[] {
       kind: "failing",
       since: dateAt(now - failingWithin),
       func,
-      why: `${failed} of the last ${count} attempts of ${func} have failed, within ${roughSpan(failingWithin)}`,
-      fix: pauseOf(func),
+      ...untilPaused(
+        func,
+        `${failed} of the last ${count} attempts of ${func} have failed, within ${roughSpan(failingWithin)}`,
+        limits,
+      ),
     }));
 }
 
-const pauseOf = (func: string): Found["fix"] => ({
-  command: `dbq pause --func ${quoted(func)}`,
-  action: { on: "functions", action: "pause", fields: { name: func } },
-});
+/** A function that does harm is paused while somebody looks for the reason. One that is paused already needs no second pause. */
+function untilPaused(func: string, why: string, limits: readonly LimitInfo[]): Pick<Found, "why" | "fix"> {
+  if (limits.some(({ target, pausedAt }) => pausedAt !== null && isWhole(target, func)))
+    return { why: `${why}; it is paused now`, fix: noFix };
+  return {
+    why,
+    fix: {
+      command: `dbq pause --func ${quoted(func)}`,
+      action: { on: "functions", action: "pause", fields: { name: func } },
+    },
+  };
+}
+
+/** The function itself, and not one of its groups. */
+const isWhole = (target: LimitInfo["target"], func: string): boolean =>
+  typeof target !== "string" && "func" in target && target.func === func && target.group === undefined;
 
 /** Functions whose attempts end their process. Where none does so again and again, hosts on which workers die. */
-function crashing({ crashes, thresholds, now }: Facts): Found[] {
+function crashing({ crashes, limits, thresholds, now }: Facts): Found[] {
   const within = roughSpan(thresholds.crashingWithin);
   const dying = (of: "func" | "host", subjectOf: (crash: CrashedAttempt) => string | undefined) =>
     [...groupBy(crashes, subjectOf)].flatMap(([name, own]) => {
@@ -139,8 +154,11 @@ function crashing({ crashes, thresholds, now }: Facts): Found[] {
   const functions = dying("func", ({ func }) => func).map(({ name, died, cause }) => ({
     ...cause,
     func: name,
-    why: `${workers(died)} died within ${within} while ${died === 1 ? "it" : "they"} ran ${name}`,
-    fix: pauseOf(name),
+    ...untilPaused(
+      name,
+      `${workers(died)} died within ${within} while ${died === 1 ? "it" : "they"} ran ${name}`,
+      limits,
+    ),
   }));
   if (functions.length > 0) return functions;
   return dying("host", ({ workerId }) => hostOf(workerId)).map(({ name, died, cause }) => ({

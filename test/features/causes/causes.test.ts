@@ -114,6 +114,42 @@ test("a function of whose attempts half fail is failing; its threshold counts in
   expect(await causesOf(queue)).toHaveLength(1);
 });
 
+test("a function that is paused while it fails or kills its workers is not to be paused again", async () => {
+  const { queue, raw } = await queueOnFile();
+  const name = uniqueName("fails");
+  const fails = task(name, () => Promise.reject(new Error("no luck")), { maxRetries: 0 });
+  const worker = await startedWorker(queue);
+  const ids = await queue.enqueueTasks(Array.from({ length: 20 }, () => [fails] as const));
+  for (const id of ids) await queue.awaitTaskCompletion(id);
+  await worker.stop();
+  for (const workerId of ["box:1:aa", "box:2:bb", "box:3:cc"])
+    raw.exec(
+      `insert into dbq_attempts (task_id, generation_id, worker_id, outcome) values (${ids[0]}, 2, '${workerId}', 'crashed')`,
+    );
+  const pauses = async () => (await causesOf(queue)).map(({ kind, fix }) => [kind, fix.action?.action]);
+  await queue.pause({ func: name, group: "acme" });
+  expect(await pauses()).toEqual([
+    ["failing", "pause"],
+    ["crashing", "pause"],
+  ]);
+  await queue.pause({ func: name });
+  expect(await causesOf(queue)).toMatchObject([
+    {
+      why: `20 of the last 20 attempts of ${name} have failed, within 10 min; it is paused now`,
+      fix: { command: null, action: null },
+    },
+    {
+      why: `3 workers died within 10 min while they ran ${name}; it is paused now`,
+      fix: { command: null, action: null },
+    },
+  ]);
+  await queue.resume({ func: name });
+  expect(await pauses()).toEqual([
+    ["failing", "pause"],
+    ["crashing", "pause"],
+  ]);
+});
+
 test("a task that has run past its timeout is hung, and its command cancels it", async () => {
   const { queue, raw } = await queueOnFile();
   const started = deferred();
