@@ -5,6 +5,8 @@ import { joined } from "../../../src/features/dashboard/pages/audit.tsx";
 import { barsOf } from "../../../src/features/dashboard/pages/waterfall.tsx";
 import { remoteTask } from "../../../src/index.ts";
 import type { Task } from "../../../src/task.ts";
+import { queueOnFile } from "../../worker/setup.ts";
+import { textOf } from "./page-text.ts";
 import { openDesk } from "./requests.ts";
 
 const send = remoteTask("send");
@@ -34,6 +36,30 @@ test("a function and a queue have a page each with what waits, what limits it an
   expect(page).toContain('action="/api/functions/resume?name=send"');
   expect(page).toContain("No worker serves a queue in which its tasks are.");
   expect((await api("/api/queues/detail")).body.message).toContain("name: expected the name of a function");
+});
+
+test("a function that no worker runs is wrong on its own page and on that of its queue", async () => {
+  const { queue, raw } = await queueOnFile();
+  const { get } = await openDesk({}, queue);
+  await queue.enqueueTask(send, 1);
+  raw.exec("update dbq_tasks set updated_at = updated_at - 900000");
+  const why = "1 task of send in the queue default waits for 15 min: no live worker serves its queue";
+  for (const path of ["/functions/detail?name=send", "/queues/detail?name=default"])
+    expect(textOf(await (await get(path)).text(), "stuck").toLowerCase()).toContain(why);
+});
+
+test("a worker that sends no heartbeat is frozen on the page of workers, although its lease has not run out", async () => {
+  const { queue, raw } = await queueOnFile();
+  const { api, get } = await openDesk({}, queue);
+  const state = async () =>
+    /<span class="status \w+">(\w+)<\/span>/.exec(await (await get("/workers")).text())?.[1];
+  const isFrozen = async () =>
+    ((await api("/api/workers")).body.workers as { isFrozen: boolean }[]).map((worker) => worker.isFrozen);
+  raw.exec(`insert into dbq_workers (id, queue_names, concurrency, lease, host, pid, started_at, heartbeat_at)
+    values ('far:1:aa', '["default"]', 1, 3600000, 'far', 1, ${Date.now()}, ${Date.now()})`);
+  expect([await state(), await isFrozen()]).toEqual(["alive", [false]]);
+  raw.exec("update dbq_workers set heartbeat_at = heartbeat_at - 2400000");
+  expect([await state(), await isFrozen()]).toEqual(["frozen", [true]]);
 });
 
 test("who may only read sees no form on these pages", async () => {

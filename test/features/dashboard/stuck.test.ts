@@ -49,17 +49,23 @@ test("a cause has a line with the command that repairs it, and functions that no
     ...{ key: kind, kind, severity: "warning", since: new Date(), why },
     fix: { command, action: null },
   });
-  const lines = linesOf({}, [
+  const a = { func: "a", queueName: "q" };
+  const causes = [
     of("hung", "task 7 (send) has run for 2 h: its timeout is 1 h", "dbq cancel 7"),
     of("database", "WAL size: it is not being checkpointed", "dbq doctor"),
     of("paused", "the queue mail is paused", "dbq resume --queue mail"),
-    of("unserved", "2 tasks of a wait", null),
-  ]);
-  expect(lines).toEqual([
+    { ...of("unserved", "2 tasks of a wait", null), ...a },
+  ];
+  const others = [
     "Task 7 (send) has run for 2 h: its timeout is 1 h. dbq cancel 7",
     "WAL size: it is not being checkpointed. dbq doctor",
     "The queue mail is paused. dbq resume --queue mail",
-  ]);
+  ];
+  const ofHealth = "a in q: 2 tasks not taken for 1 min 41 s, since nobody registers it.";
+  const lines = linesOf({ unservedFunctions: [unserved("a", "q", 2, "nobody registers it")] }, causes);
+  expect(new Set(lines)).toEqual(new Set([...others, ofHealth]));
+  // The pages of one function and one queue have the causes alone.
+  expect(linesOf({}, causes)).toEqual([...others, "2 tasks of a wait. "]);
 });
 
 test("the cause that holds most tasks back comes first", () => {

@@ -14,7 +14,21 @@ import { Kinds, loadKinds, type ShownFailure } from "./failures.tsx";
 import { Limits, SetLimit } from "./limits.tsx";
 import { head, PauseOrResume, percent, resumeQuestion, workerName } from "./parts.tsx";
 import { Stuck } from "./stuck.tsx";
-import { Count, Empty, grouped, href, Name, Nothing, Panel, Span, Status, span, Table, Time } from "./ui.tsx";
+import {
+  Count,
+  Empty,
+  grouped,
+  href,
+  Name,
+  Nothing,
+  Panel,
+  Span,
+  Status,
+  slotsText,
+  span,
+  Table,
+  Time,
+} from "./ui.tsx";
 
 /** Schedules that are looked at, and the workers that are listed. */
 const most = { schedules: 1_000, workers: 50, kinds: 5, failures: 1_000 } as const;
@@ -313,7 +327,7 @@ const Served: Part = ({ data: { workers }, base }) => (
         {workers.slice(0, most.workers).map((worker) => (
           <li>
             <a href={href(base, "/workers")}>{workerName(worker)}</a> <Status is={worker.liveness} />{" "}
-            {`${grouped(worker.concurrency)} slots for ${worker.queueNames.join(", ")}`}
+            {`${slotsText(worker.concurrency)} for ${worker.queueNames.join(", ")}`}
           </li>
         ))}
         {workers.length > most.workers ? <li>{`and ${grouped(workers.length - most.workers)} more`}</li> : ""}

@@ -4,7 +4,7 @@ import type { Schedule } from "../../../base/tasks/schedule.ts";
 import { timingInWords } from "../../../base/text/timing.ts";
 import { present } from "../../../base/values/present.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
-import { ActionButton, Empty, grouped, href, Name, Nothing, Panel, Status, Table, Time } from "./ui.tsx";
+import { ActionButton, Empty, href, Name, Nothing, Panel, Status, slotsText, Table, Time } from "./ui.tsx";
 
 export interface SchedulesData {
   schedules: Schedule[];
@@ -167,7 +167,7 @@ const State: FC<{ schedule: Schedule }> = ({ schedule: { problem, pausedAt, upco
       ) : (
         ""
       )}
-      {skipped > 0 ? <small>{`${grouped(skipped)} slots skipped`}</small> : ""}
+      {skipped > 0 ? <small>{`${slotsText(skipped)} skipped`}</small> : ""}
       {problem === null && pausedAt === null && !isOver && endAt === null && skipped === 0 ? <Nothing /> : ""}
     </>
   );

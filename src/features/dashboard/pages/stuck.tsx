@@ -80,7 +80,11 @@ function linesOf({ health, causes, context }: StuckProps): Line[] {
   const isTold = (name: string) => paused.some(({ queueName }) => queueName === name);
   const plain = (line: Child, tasks = 0): Line => ({ severity: null, tasks, line });
   return [
-    ...causes.filter(({ kind }) => kind !== "unserved").map((cause) => lineOf(cause, context)),
+    ...causes
+      .filter(
+        (cause) => cause.kind !== "unserved" || !unservedFunctions.some((tasks) => isThat(tasks, cause)),
+      )
+      .map((cause) => lineOf(cause, context)),
     ...unservedLines(unservedFunctions, queues, of("unserved"), base),
     ...deadLines(
       deadWorkers.filter(({ id }) => !frozen.has(id)),
@@ -122,8 +126,7 @@ function unservedLines(
   const groups = groupBy(unserved, ({ queueName, func }) =>
     JSON.stringify(lonely.has(queueName) ? [queueName] : [queueName, func]),
   );
-  const isCause = ({ queueName, func }: UnclaimedTasks) =>
-    causes.some((cause) => cause.queueName === queueName && cause.func === func);
+  const isCause = (tasks: UnclaimedTasks) => causes.some((cause) => isThat(tasks, cause));
   return [...groups.values()].map((all) => ({
     severity: all.some(isCause) ? "critical" : null,
     tasks: all.reduce((sum, { tasks }) => sum + tasks, 0),
@@ -134,6 +137,9 @@ function unservedLines(
     ),
   }));
 }
+
+const isThat = ({ queueName, func }: UnclaimedTasks, cause: FoundCause): boolean =>
+  cause.queueName === queueName && cause.func === func;
 
 const UnservedQueue: FC<{ functions: readonly UnclaimedTasks[]; base: string }> = ({ functions, base }) => {
   const [{ queueName, func, reason } = { queueName: "", func: "", reason: "" }] = functions;

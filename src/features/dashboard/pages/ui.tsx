@@ -39,6 +39,8 @@ export function bytesText(bytes: number): string {
 /** Such as `1 task` and `1,005 tasks`. */
 export const tasksText = (count: number): string => `${grouped(count)} ${count === 1 ? "task" : "tasks"}`;
 
+export const slotsText = (count: number): string => `${grouped(count)} ${count === 1 ? "slot" : "slots"}`;
+
 /** What was done to tasks, as a sentence says it after their number. */
 export const doneTo = { retry: "retried", cancel: "cancelled", delete: "deleted" } as const;
 
@@ -47,9 +49,9 @@ export const Count: FC<{ of: number; atLeast?: boolean }> = ({ of, atLeast = fal
   <>{`${grouped(of)}${atLeast ? "+" : ""}`}</>
 );
 
-export const Status: FC<{ is: TaskStatus | "alive" | "silent" | "dead" | "paused" }> = ({ is }) => (
-  <span class={`status ${is}`}>{is}</span>
-);
+export const Status: FC<{ is: TaskStatus | "alive" | "frozen" | "silent" | "dead" | "paused" }> = ({
+  is,
+}) => <span class={`status ${is}`}>{is}</span>;
 
 export const Panel: FC<PropsWithChildren<{ title: string; note?: Child; id?: string }>> = ({
   title,

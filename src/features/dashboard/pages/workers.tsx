@@ -12,6 +12,8 @@ const most = { read: 1_000, shown: 5 };
 /** A worker, and the tasks that it runs. */
 export interface ShownWorker extends WorkerHealth {
   running: Task[];
+  /** It is not known to have ended, and has sent no heartbeat for so long that it is a cause. */
+  isFrozen: boolean;
 }
 
 export interface WorkersData {
@@ -21,11 +23,19 @@ export interface WorkersData {
 }
 
 async function load({ look, reads, visible }: PageContext): Promise<WorkersData> {
-  const [{ workers }, running] = await Promise.all([reads.health(), look.running(most.read)]);
+  const [{ workers }, causes, running] = await Promise.all([
+    reads.health(),
+    reads.causes(),
+    look.running(most.read),
+  ]);
+  const frozen = new Set(causes.flatMap(({ kind, workerId }) => (kind === "frozen" ? [workerId] : [])));
   const byWorker = new Map(workers.map(({ id }) => [id, [] as Task[]]));
   for (const task of running) byWorker.get(task.workerId ?? "")?.push(visible(task));
   return {
-    workers: workers.map((worker) => ({ ...worker, running: byWorker.get(worker.id) ?? [] })),
+    workers: workers.map((worker) => ({
+      ...{ ...worker, running: byWorker.get(worker.id) ?? [] },
+      isFrozen: frozen.has(worker.id),
+    })),
     complete: running.length < most.read,
   };
 }
@@ -78,8 +88,13 @@ const Row: FC<{ worker: ShownWorker; context: PageContext }> = ({ worker, contex
       </small>
     </th>
     <td>
-      <Status is={worker.liveness} />
+      <Status is={worker.isFrozen ? "frozen" : worker.liveness} />
       {worker.reason === null ? "" : <small>{whyNotAlive(worker)}</small>}
+      {worker.isFrozen ? (
+        <small>{`its tasks are rescued after ${span(worker.lease)} without a heartbeat`}</small>
+      ) : (
+        ""
+      )}
     </td>
     <td class="number">{`${span(worker.heartbeatAge)} ago`}</td>
     <td class="name">
