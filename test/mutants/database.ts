@@ -32,6 +32,17 @@ export const databaseFaults: readonly Mutant[] = [
     },
   },
   {
+    name: "a-deleted-index-of-the-log-takes-commits",
+    why: "The connection writes over what other processes have committed since the index of the log was deleted.",
+    in: "FileIdentity.#lookAtIndex",
+    find: "this.#lost || this.#index === undefined",
+    replace: "true",
+    caughtBy: {
+      file: "test/stores/sqlite/moved-log.test.ts",
+      test: "what another program commits after the index of the log was deleted is not written over",
+    },
+  },
+  {
     name: "a-log-lost-before-the-commit",
     why: "A transaction is acknowledged although the log was deleted before its commit.",
     in: "sqliteStore.transaction",

@@ -14,6 +14,12 @@ import { saveLog } from "./saved-log.ts";
 const lookEvery = { operation: 100, commit: 5 };
 
 /**
+ * Milliseconds between looks at the index of the log, before an operation: without it, a connection writes over what others have
+ * committed since then. That takes 3 µs.
+ */
+const indexLookEvery = 5;
+
+/**
  * Milliseconds after a commit in which it is enough that there is a log: that takes 1 µs, its identity 3, and an enqueue 25. No
  * other program is so quick as to delete the log and begin another one between the two commits.
  */
@@ -42,6 +48,9 @@ export class FileIdentity {
   readonly #file: File;
   /** The log that the connection writes to; undefined while there is none. */
   #log: File;
+  readonly #indexPath: string;
+  /** The index of the log, which all connections of all processes share. */
+  readonly #index: File;
   #locks: FileLocks | undefined;
   #areLocksLost = false;
   readonly #moved: DatabaseMovedError;
@@ -50,6 +59,7 @@ export class FileIdentity {
   #lost: LogMovedError | undefined;
   #lastLook = 0;
   #lastGlance = 0;
+  #lastIndexLook = 0;
   #saved: Promise<void> | undefined;
 
   /**
@@ -60,10 +70,12 @@ export class FileIdentity {
   constructor(path: string, clients: readonly [Database, ...Database[]], locks?: FileLocks) {
     this.path = path;
     this.#logPath = `${path}-wal`;
+    this.#indexPath = `${path}-shm`;
     this.#clients = clients;
     this.#locks = locks;
     this.#file = fileAt(path);
     this.#log = fileAt(this.#logPath);
+    this.#index = fileAt(this.#indexPath);
     this.#moved = new DatabaseMovedError(path);
   }
 
@@ -88,7 +100,9 @@ export class FileIdentity {
 
   /** Call before an operation. @throws DatabaseMovedError, the same object each time, while another file or none is at the path */
   check(): void {
-    if (performance.now() - this.#lastLook >= lookEvery.operation) this.#look();
+    const now = performance.now();
+    if (now - this.#lastLook >= lookEvery.operation) this.#look();
+    else if (now - this.#lastIndexLook >= indexLookEvery) this.#lookAtIndex();
     this.#throwWhenMoved();
   }
 
@@ -145,9 +159,18 @@ export class FileIdentity {
     // In this order: what had the file for itself, and has it no more, has deleted the log before.
     const isTaken = this.#areLocksLost && this.#locks?.isTaken();
     const log = fileAt(this.#logPath, this.#log);
-    if (isSame(log, this.#log) && !isTaken) return;
-    if (this.#log === undefined) this.#log = log;
+    if (isSame(log, this.#log) && !isTaken) this.#lookAtIndex();
+    else if (this.#log === undefined) this.#log = log;
     else if (isSame(fileAt(this.path, this.#file), this.#file)) this.#lose();
+    else this.#isThere = false;
+  }
+
+  /** Who opens the file after its index was deleted makes another one, and does not know what this one's connections write. */
+  #lookAtIndex(): void {
+    this.#lastIndexLook = performance.now();
+    if (this.#lost || this.#index === undefined) return;
+    if (isSame(fileAt(this.#indexPath, this.#index), this.#index)) return;
+    if (isSame(fileAt(this.path, this.#file), this.#file)) this.#lose();
     else this.#isThere = false;
   }
 

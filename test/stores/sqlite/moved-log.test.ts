@@ -38,8 +38,11 @@ function messagesOf(channel: "dbq:error" | "dbq:warning"): { error?: unknown; me
 
 const deleteLog = (path: string): void => rmSync(`${path}-wal`);
 
+const deleteIndex = (path: string): void => rmSync(`${path}-shm`);
+
 const ways: [string, (path: string) => void | Promise<void>][] = [
   ["was deleted by hand", deleteLog],
+  ["has lost its index, which was deleted by hand", deleteIndex],
   [
     "was replaced",
     (path) => {
@@ -125,6 +128,23 @@ describe.each(ways)("a log that %s", (_, lose) => {
     expect((await anew.diagnose()).filter(({ name }) => name === "saved log")).toHaveLength(1);
   });
 });
+
+test.runIf(cli !== "")(
+  "what another program commits after the index of the log was deleted is not written over",
+  async () => {
+    const path = file();
+    const other = (statement: string) =>
+      spawnSync("sqlite3", [path, statement], { encoding: "utf8" }).stdout.trim();
+    const queue = await temporaryQueue(undefined, path);
+    await queue.enqueueTask(quick);
+    other("create table own (id)");
+    deleteIndex(path);
+    // It makes another index, in which the commits of the queue are not.
+    other("insert into own values (7)");
+    await expect(queue.enqueueTask(quick)).rejects.toBeInstanceOf(LogMovedError);
+    expect(other("select id from own; select id from dbq_tasks")).toBe("7\n1");
+  },
+);
 
 test("a worker reports a lost log once, does not settle into it, and claims nothing more", async () => {
   const path = file();
