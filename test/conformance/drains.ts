@@ -115,6 +115,9 @@ export const drainsGroup: Group = {
         await insertOne(store, { queueName: "other", func: "c" });
         assert.deepEqual((await store.drains.funcs("mail")).sort(), ["a", "b"]);
         assert.deepEqual(await store.drains.funcs("nothing"), []);
+        await insert(store, { func: "a ", queueName: "mail" }, { func: "a ", queueName: "mail " });
+        assert.deepEqual((await store.drains.funcs("mail")).sort(), ["a", "a ", "b"]);
+        assert.deepEqual(await store.drains.funcs("mail "), ["a "]);
       },
     },
     {

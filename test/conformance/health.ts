@@ -70,6 +70,41 @@ export const healthGroup: Group = {
       },
     },
     {
+      name: "names that differ by a space at the end are functions and queues of their own",
+      run: async ({ store }) => {
+        await insert(
+          store,
+          { func: "send" },
+          { func: "send" },
+          { func: "send ", priority: 9 },
+          { func: "zero" },
+        );
+        await insert(store, { func: "send", queueName: "default " }, { func: "zero", queueName: "mail" });
+        assert.deepEqual((await pendingOf(store)).map((each) => each.join("|")).sort(), [
+          "default |send|1",
+          "default|send |1",
+          "default|send|2",
+          "default|zero|1",
+          "mail|zero|1",
+        ]);
+        const backlog = await store.health.backlog(many, many);
+        const ofDefault = backlog.filter(({ queueName, func }) => queueName === "default" && func !== "zero");
+        assert.deepEqual(
+          ofDefault.map(({ priorities }) => priorities.map(({ priority }) => priority)),
+          [[5], [9]],
+        );
+        const depths = (await store.health.depths(many)).map(({ queueName, pending }) => [
+          queueName,
+          pending,
+        ]);
+        assert.deepEqual(depths.sort(), [
+          ["default ", 1],
+          ["default", 4],
+          ["mail", 1],
+        ]);
+      },
+    },
+    {
       name: "the age is that of the longest waiting among the first tasks of each priority",
       run: async ({ store, sql, database }) => {
         const [high, low] = [

@@ -850,6 +850,14 @@ export const limitsGroup: Group = {
       },
     },
     {
+      name: "counts what waits for a limit in queues whose names differ by a space at the end",
+      run: async ({ bare: store }) => {
+        await store.limits.set(ofFunc(), atOnce(1));
+        await insert(store, ...tasks(2), ...tasks(3, { queueName: "default " }));
+        assert.equal((await store.limits.list())[0]?.waiting, 5);
+      },
+    },
+    {
       name: "counts what each rate has put off, and since when; a task with a delay of its own is none of it",
       run: async ({ bare: store, sql, database }) => {
         const slow = each(1, 60 * minute);

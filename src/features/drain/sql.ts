@@ -60,6 +60,9 @@ function drainStatements(d: Dialect) {
   } satisfies Record<string, Statement>;
 }
 
+/** Tasks that are looked at for names that the collation takes for equal. The others come first once these are sent. */
+const likeTasks = 1_000;
+
 /** About the tasks of a drain. */
 function drainedStatements(d: Dialect) {
   const inQueue = (p: Params) => d.same("queue_name", p.queueName);
@@ -68,6 +71,13 @@ function drainedStatements(d: Dialect) {
     nextFunc: (p) => sql`
       select func from ${d.tasks} where ${inQueue(p)} and status = 'pending' and func > ${p.after}
       order by func ${sql.raw("limit 1")}`,
+
+    /** Of the first tasks of functions whose names the collation takes for equal: those names. */
+    likeFunc: (p) => sql`
+      select func from (
+        select func from ${d.tasks} where ${inQueue(p)} and status = 'pending' and func = ${p.func}
+        order by func, ${d.byPriority} ${sql.raw(`limit ${likeTasks}`)}) as tasks
+      group by ${d.exact("func")}, func`,
 
     manualRetries: (p) => sql`
       select id, manual_retries from ${d.tasks} where ${d.among("id", p.ids)} and manual_retries > 0`,
@@ -101,9 +111,11 @@ export class DrainOperations {
   readonly #transitions: Transitions;
   readonly #tasks: TaskOperations;
   readonly #maintenance: MaintenanceOperations;
+  readonly #padsNames: boolean;
 
   constructor({ texts: { dialect }, transitions, tasks, maintenance }: CoreOperations) {
     this.#s = { ...drainStatements(dialect), ...drainedStatements(dialect) };
+    this.#padsNames = dialect.padsNames;
     this.#transitions = transitions;
     this.#tasks = tasks;
     this.#maintenance = maintenance;
@@ -167,10 +179,12 @@ export class DrainOperations {
   /** One look into the index for each function, however many tasks there are. */
   *funcs(queueName: string): Program<string[]> {
     const found: string[] = [];
-    for (;;) {
-      const [row] = yield* rows(this.#s.nextFunc, { queueName, after: found.at(-1) ?? "" });
+    for (let after = ""; ; ) {
+      const [row] = yield* rows(this.#s.nextFunc, { queueName, after });
       if (!row) return found;
-      found.push(String(row[0]));
+      after = String(row[0]);
+      const like = this.#padsNames ? yield* rows(this.#s.likeFunc, { queueName, func: after }) : [row];
+      found.push(...like.map(([func]) => String(func)));
     }
   }
 

@@ -27,6 +27,9 @@ const mostNames = sql.raw(String(mostHealthNames));
 /** Probes in one statement. */
 const probesAtOnce = 50;
 
+/** Tasks that are looked at in all for names that the collation takes for equal to those that were found, and of each name at least. */
+const [variantsInAll, variantsOfEach] = [10_000, 20];
+
 /** Characters of arguments that say which key encrypted them. */
 const longestHeader = 120;
 
@@ -55,7 +58,7 @@ export class HealthOperations {
   }
 
   *backlog(most: number, inAll: number): Program<PendingTasks[]> {
-    const levels = yield* this.#levels();
+    const levels = yield* this.#allLevels();
     const pairs = levels.filter((level, i) => !isSamePair(level, levels[i - 1]));
     const share = Math.min(most, Math.max(1, Math.floor(inAll / pairs.length)));
     const counts: Row[] = yield* this.#probes(pairs, (level) => this.#count(level, share));
@@ -70,13 +73,51 @@ export class HealthOperations {
       const known = priorities.flatMap(({ oldestPendingAge }) => oldestPendingAge ?? []);
       const pending = Number(counts[i]?.[1]);
       const oldestPendingAge = known.length === 0 ? null : Math.max(...known);
-      return { queueName, func, pending, more: pending >= share, oldestPendingAge, priorities };
+      // A priority without an age may be that of a name that the collation takes for equal.
+      const isOwn = (one: (typeof priorities)[number]) =>
+        !this.#dialect.padsNames || known.length === 0 || one.oldestPendingAge !== null;
+      return {
+        queueName,
+        func,
+        pending,
+        more: pending >= share,
+        oldestPendingAge,
+        priorities: priorities.filter(isOwn),
+      };
     });
   }
 
+  /** The levels, also of names that the steps through the index pass over. */
+  *#allLevels(): Program<readonly Level[]> {
+    const levels = yield* this.#levels();
+    const pairs = levels.filter((level, i) => !isSamePair(level, levels[i - 1]));
+    const all: Level[] = [];
+    for (const pair of this.#dialect.padsNames ? pairs : []) {
+      const isPair = sql`queue_name = ${pair.queueName} and func = ${pair.func}`;
+      const priorities = levels.filter((level) => isSamePair(level, pair));
+      for (const [queueName, func] of yield* this.#namesLike(["queue_name", "func"], isPair, pairs.length))
+        all.push(
+          ...priorities.map((level) => ({ ...level, queueName: String(queueName), func: String(func) })),
+        );
+    }
+    return this.#dialect.padsNames ? all : levels;
+  }
+
+  /** The names that the collation takes for equal, such as two that differ by a space at the end, of some of the tasks that have one. */
+  #namesLike(columns: readonly string[], isLike: SQL, inAll: number): Program<Row[]> {
+    const [names, most] = [sql.raw(columns.join(", ")), Math.max(variantsOfEach, variantsInAll / inAll)];
+    const bytes = sql.join(
+      columns.map((column) => this.#dialect.exact(column)),
+      sql`, `,
+    );
+    return rowsOnce(sql`
+      select ${names} from (select ${names} from dbq_tasks where status = 'pending' and ${isLike}
+        order by func, ${sql.raw(this.#byPriority)} ${this.#limit(most)}) as tasks
+      group by ${bytes} order by ${bytes}`);
+  }
+
   *depths(inAll: number): Program<QueueDepth[]> {
-    const queues = yield* rowsOnce(sql`
-      with recursive ${this.#queues} select queue_name from queues where queue_name is not null order by queue_name`);
+    const queues = yield* this.#queueNames();
     const share = Math.max(1, Math.floor(inAll / queues.length));
     const found: QueueDepth[] = [];
     for (const [name] of queues) {
@@ -89,6 +130,16 @@ export class HealthOperations {
       found.push({ queueName, pending, more: pending >= share });
     }
     return found;
+  }
+
+  *#queueNames(): Program<Row[]> {
+    const queues = yield* rowsOnce(sql`
+      with recursive ${this.#queues} select queue_name from queues where queue_name is not null order by queue_name`);
+    if (!this.#dialect.padsNames) return queues;
+    const all: Row[] = [];
+    for (const [name] of queues)
+      all.push(...(yield* this.#namesLike(["queue_name"], sql`queue_name = ${name}`, queues.length)));
+    return all;
   }
 
   /** The first value of a column among pending tasks. */

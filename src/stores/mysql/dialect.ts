@@ -19,6 +19,7 @@ const isFoundByPath = (key: string): boolean => !/^-|[^ -~]|["/\\]/.test(key);
 const base: Omit<Dialect, "locks" | "spreads"> = {
   oneWriter: false,
   correlates: false,
+  padsNames: true,
   now: () => sql.raw("utc_timestamp(3)"),
   // MySQL's times end with the year 9999: a task that waits for a later one waits for ever.
   time: (parameter) =>

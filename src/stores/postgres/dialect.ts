@@ -37,6 +37,7 @@ const first = sql.raw("-210866803200000");
 const base: Omit<Dialect, "locks" | "spreads"> = {
   oneWriter: false,
   correlates: true,
+  padsNames: false,
   // Not now(), which is the same in all of a transaction.
   now: () => sql.raw("statement_timestamp()"),
   // An earlier time than Postgres has is due in any case.

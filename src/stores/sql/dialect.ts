@@ -71,6 +71,8 @@ export interface Dialect {
   spreads: boolean;
   /** Whether a query in FROM may name columns of the query around it. */
   correlates: boolean;
+  /** Whether its collation takes names for equal that differ by spaces at their ends, so that an index has them in one place. */
+  padsNames: boolean;
   /** The lock clause that passes over rows that another transaction has locked. */
   skipLocked: SQL;
   /** The lock clause that waits for such rows. */

@@ -37,6 +37,7 @@ export const sqliteDialect: Dialect = {
   locks: false,
   oneWriter: true,
   correlates: true,
+  padsNames: false,
   spreads: false,
   skipLocked: nothing,
   locked: nothing,

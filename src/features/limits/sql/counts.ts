@@ -44,7 +44,7 @@ export function limitCounts(d: Dialect) {
   const ofFunc = (p: Params) => d.same("func", p.name);
   const ofGroup = (p: Params) =>
     sql`${ofFunc(p)} and group_key is not null and ${d.same("group_key", p.group)}`;
-  /** One step through an index of pending tasks for each queue. */
+  /** One step through an index of pending tasks for each queue. Of names that the collation takes for equal, it finds one, and counts all. */
   const waitingInAll = (where: (p: Params) => SQL, most?: number) => (p: Params) =>
     sql`
     with recursive queues (name, n) as (
@@ -54,7 +54,7 @@ export function limitCounts(d: Dialect) {
     )
     ${bounded(
       sql`select 1 as one from queues ${d.joinEach} ${d.tasks}
-      where ${d.same("queue_name", sql.raw("queues.name"))} and status = 'pending' and ${where(p)}`,
+      where queue_name = queues.name and status = 'pending' and ${where(p)}`,
       most,
     )}`;
   return {
