@@ -14,7 +14,7 @@ export function encryption(queue: CoreQueue): Feature {
       if (!options.encryption)
         throw new TypeError("reencrypt: this queue has no keys: open it with the option encryption");
       const { reencrypt } = await import("./reencrypt.ts");
-      return await reencrypt(store.encryption, options.encryption, read);
+      return await reencrypt(store, options.encryption, read);
     },
   };
   return { methods };

@@ -1,7 +1,10 @@
 /** `queue.reencrypt()`: encrypts each value anew that is in clear, or was encrypted with another key than the first one. */
 import type { ReadEncryptionOptions } from "../../base/options/encryption.ts";
+import { performance } from "../../base/runtime/timers.ts";
 import { endingIn, withEnding, withoutEnding } from "../../base/values/ending.ts";
 import { hasSealed, isSealed } from "../../base/values/sealed.ts";
+import type { WorkerStore } from "../../store.ts";
+import { pauseForWorkers } from "../operate/pause-for-workers.ts";
 import type { ChangeRow, EncryptionStore, SealedRow, SealedTable } from "./contract.ts";
 import { sealedColumns } from "./contract.ts";
 import type { Opened, Place } from "./envelope.ts";
@@ -16,7 +19,7 @@ const batch = 100;
 const tables = Object.keys(sealedColumns) as SealedTable[];
 
 export async function reencrypt(
-  store: EncryptionStore,
+  { encryption: store, workers }: Pick<WorkerStore, "workers"> & { encryption: EncryptionStore },
   keys: ReadEncryptionOptions,
   { signal, onProgress, limit = Number.POSITIVE_INFINITY }: ReencryptOptions,
 ): Promise<ReencryptResult> {
@@ -30,6 +33,7 @@ export async function reencrypt(
       signal?.throwIfAborted();
       const left = limit - soFar.changed;
       if (left <= 0) return resultOf(soFar);
+      const began = performance.now();
       const page = await rewritePage(store, sealer, table, after, Math.min(batch, left));
       soFar.changed += page.changed;
       soFar.skipped += page.skipped;
@@ -38,6 +42,7 @@ export async function reencrypt(
       onProgress?.({ ...soFar });
       if (page.last === undefined) break;
       after = page.last;
+      await pauseForWorkers({ workers }, began);
     }
   if (soFar.skipped === 0) await store.forgetOthers(sealer.first.id);
   return resultOf(soFar);

@@ -1,13 +1,14 @@
 /** Actions on all tasks that match a filter, in small transactions: what is done stays done when the rest is called off. */
 import { callable, integer, label, readOptions, signal } from "../../base/options/validators.ts";
-import { setImmediate } from "../../base/runtime/timers.ts";
+import { performance, setImmediate } from "../../base/runtime/timers.ts";
 import { DuplicateTaskError } from "../../errors.ts";
 import { warnOfKept } from "../../queue/purge.ts";
 import type { Wakeups } from "../../queue/wakeups.ts";
-import type { Store, TaskFilter } from "../../store.ts";
+import type { Store, TaskFilter, WorkerStore } from "../../store.ts";
 import type { LookStore } from "../look/contract.ts";
 import type { BulkCancelOptions, BulkOptions, BulkResult } from "../look/methods.ts";
 import { findTasks } from "./find.ts";
+import { pauseForWorkers } from "./pause-for-workers.ts";
 
 /** Tasks of one transaction. It bounds how long other writers wait. */
 const batch = 100;
@@ -72,7 +73,7 @@ export interface Walk extends BulkOptions {
  * @throws DatabaseError; the signal's reason
  */
 export async function actOnAll(
-  store: { look: LookStore },
+  store: { look: LookStore } & Pick<WorkerStore, "workers">,
   filter: TaskFilter,
   act: BulkAction,
   {
@@ -92,12 +93,14 @@ export async function actOnAll(
     const { tasks, next } = await findTasks(store, filter, { limit: left, after: position, text, budget });
     // An id that is not exact would be that of another task.
     const ids = tasks.filter(({ exactId }) => exactId === null).map(({ id }) => id);
+    const began = performance.now();
     const changed = ids.length === 0 ? 0 : (await act(ids)).length;
     done.changed += changed;
     done.skipped += tasks.length - changed;
     if (tasks.length > 0) onProgress?.({ ...done });
     if (next === null || isOneStep || done.changed + done.skipped >= limit) return { ...done, next };
     position = next;
+    if (ids.length > 0) await pauseForWorkers(store, began);
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

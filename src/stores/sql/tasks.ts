@@ -121,6 +121,36 @@ export function cancelled(task: TaskRecord, error: string): Ending {
   return { ...task, kind: "cancelled", error, stillRuns, attempt: stillRuns ? cancelledAttempt : undefined };
 }
 
+/** Whether its cancel ends this row, and concerns no other one. */
+const isPlainlyCancellable = (task: TaskRecord): boolean =>
+  !isFinished(task.status) && !isEnding(task) && task.rootId === null;
+
+/**
+ * Acts by itself on each task that the statement for many has not changed: it is not plain, or has moved on meanwhile.
+ * @param found the tasks as they were before
+ * @returns the ids of those that were changed, by either, in the order of `ids`
+ */
+function* changedOf(
+  ids: readonly number[],
+  found: readonly TaskRecord[],
+  { plain, changed }: { plain: readonly TaskRecord[]; changed: readonly boolean[] },
+  act: (id: number) => Program<Operated>,
+): Program<number[]> {
+  const done = new Set(plain.flatMap(({ id }, i) => (changed[i] ? [id] : [])));
+  for (const { id } of found) if (!done.has(id) && (yield* act(id))?.changed) done.add(id);
+  return ids.filter((id) => done.has(id));
+}
+
+/** Undefined: another task holds the key that the task would hold again. */
+function* unlessHeld(program: Program<Operated>): Program<Operated> {
+  try {
+    return yield* program;
+  } catch (error) {
+    if (error instanceof DuplicateTaskError) return undefined;
+    throw error;
+  }
+}
+
 /** `last`: the last id that was examined; undefined: there are no more. */
 interface Purgeable {
   matching: Row[];
@@ -343,17 +373,43 @@ export class TaskOperations {
     return (yield* rows(this.#s.groupsOf, { ids: JSON.stringify([id]) })).length > 0;
   }
 
+  /** `cancel` for each. One statement ends all that no workflow holds. Returns the ids of those that it changed. */
+  *cancelEach(ids: readonly number[], error: string): Program<number[]> {
+    const found = yield* this.get(ids);
+    const plain = found.filter((task) => isPlainlyCancellable(task));
+    const ended = yield* this.#transitions.endTasks(plain.map((task) => cancelled(task, error)));
+    return yield* changedOf(ids, found, { plain, changed: ended }, (id) => this.cancel(id, error));
+  }
+
   /** `expected`: the generation that the task must still have. */
   *retry(id: number, expected?: number): Program<Operated> {
-    const { isFixed } = this;
     const operated = yield* this.again(id, this.#s.reset, (task) => {
-      const { status, generationId } = task;
-      if (isFixed?.(task) || isEnding(task)) return undefined;
-      if (status === "running" || status === "pending" || status === "waiting") return undefined;
-      return expected === undefined || expected === generationId ? {} : undefined;
+      const isExpected = expected === undefined || expected === task.generationId;
+      return isExpected && this.#isRetryable(task) ? {} : undefined;
     });
     if (operated?.changed && operated.record.rootId !== null && this.onRetry) yield* this.onRetry(id);
     return operated;
+  }
+
+  /**
+   * `retry` for each. One statement changes all that hold no unique key and belong to no workflow. Leaves out tasks whose key another
+   * one holds. Returns the ids of those that it changed.
+   */
+  *retryEach(ids: readonly number[]): Program<number[]> {
+    const found = yield* this.get(ids);
+    const plain = found.filter(
+      (task) => this.#isRetryable(task) && task.uniqueKey === null && task.rootId === null,
+    );
+    const changed = yield* changes(
+      this.#s.reset,
+      plain.map(({ id, generationId }) => ({ id, generationId })),
+    );
+    return yield* changedOf(ids, found, { plain, changed }, (id) => unlessHeld(this.retry(id)));
+  }
+
+  #isRetryable(task: TaskRecord): boolean {
+    if (this.isFixed?.(task) || isEnding(task)) return false;
+    return !["running", "pending", "waiting"].includes(task.status);
   }
 
   /**

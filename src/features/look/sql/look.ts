@@ -8,7 +8,6 @@
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { isEnding } from "../../../base/values/ending.ts";
 import { present } from "../../../base/values/present.ts";
-import { DuplicateTaskError } from "../../../errors.ts";
 import type { Operated, TaskFilter } from "../../../store.ts";
 import type { Batches } from "../../../stores/sql/around-refused.ts";
 import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
@@ -240,20 +239,12 @@ export class LookOperations {
     });
   }
 
-  *retryEach(ids: readonly number[]): Program<number[]> {
-    const tasks = this.#tasks;
-    return yield* changedBy(ids, function* (id) {
-      try {
-        return yield* tasks.retry(id);
-      } catch (error) {
-        if (error instanceof DuplicateTaskError) return undefined;
-        throw error;
-      }
-    });
+  retryEach(ids: readonly number[]): Program<number[]> {
+    return this.#tasks.retryEach(ids);
   }
 
-  *cancelEach(ids: readonly number[], error: string): Program<number[]> {
-    return yield* changedBy(ids, (id) => this.#tasks.cancel(id, error));
+  cancelEach(ids: readonly number[], error: string): Program<number[]> {
+    return this.#tasks.cancelEach(ids, error);
   }
 
   *deleteEach(ids: readonly number[]): Program<number[]> {
@@ -283,13 +274,6 @@ export class LookOperations {
     if (found.length === 0) return 0;
     return yield* count(this.#s.deleteAudits, { ids: JSON.stringify(found.map(([id]) => Number(id))) });
   }
-}
-
-/** Those of the tasks that `act` has changed. */
-function* changedBy(ids: readonly number[], act: (id: number) => Program<Operated>): Program<number[]> {
-  const changed: number[] = [];
-  for (const id of ids) if ((yield* act(id))?.changed) changed.push(id);
-  return changed;
 }
 
 export function lookMethods({ run, write }: Runner, ops: LookOperations, batches: Batches): LookStore {
