@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { TaskEdit } from "../../src/features/look/contract.ts";
 import { actOnAll } from "../../src/features/operate/bulk.ts";
 import { countTo, findTasks } from "../../src/features/operate/find.ts";
 import type { FullStore } from "../../src/features/store.ts";
@@ -12,8 +13,11 @@ import {
   minute,
   newTask,
   oneInEach,
+  outcomes,
   reachedStatuses,
   recordOf,
+  running,
+  settle,
   taskIn,
 } from "./arrange.ts";
 import type { Case, Group } from "./case.ts";
@@ -256,6 +260,27 @@ const edits: Case[] = [
         [now?.record.status, now?.record.waitUntil, now?.record.args],
         ["pending", null, "[2]"],
       );
+    },
+  },
+  {
+    name: "edit gives a task an expiry by the database's clock, keeps it and takes it away, unless its first attempt has started",
+    run: async ({ store }) => {
+      const task = await taskIn(store, "pending", {});
+      const edited = async (change: TaskEdit, id = task.id) => {
+        const { record, changed } = (await store.look.edit(id, change, undefined)) ?? {};
+        return { changed, updatedAt: record?.updatedAt ?? 0, expiresAt: record?.expiresAt };
+      };
+      const { updatedAt, expiresAt } = await edited({ expiresIn: 10 * minute });
+      assert.equal(expiresAt, updatedAt + 10 * minute);
+      assert.equal((await edited({ priority: 9 })).expiresAt, expiresAt);
+      assert.equal((await store.promote(10)).expired, undefined);
+      const now = await edited({ expiresIn: 1 });
+      assert.equal(now.expiresAt, now.updatedAt + 1);
+      assert.equal((await edited({ expiresIn: null })).expiresAt, null);
+      const begun = await running(store, { func: "begun" });
+      await settle(store, outcomes.retry(begun));
+      assert.equal((await edited({ expiresIn: minute }, begun.id)).changed, false);
+      assert.equal((await edited({ expiresIn: null }, begun.id)).changed, true);
     },
   },
   {

@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { testQueue } from "../../src/features/testing/index.ts";
 import { TaskCancelledError, task } from "../../src/index.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../support/queue.ts";
+import { charge } from "../support/schemas.ts";
 
 const ran: unknown[] = [];
 const note = task("expiry-note", async (what: string) => {
@@ -80,6 +81,63 @@ test("an option of the task, of enqueueTasks, of a transaction and of a schedule
   expect(made?.expiresAt).toEqual(new Date("2026-03-29T00:06Z"));
   await q.advance("1m");
   expect(await statusOf(made?.id ?? 0)).toBe("cancelled");
+});
+
+test("updateTask gives a task another expiry, counted from the change, and takes it away", async () => {
+  const q = await kit();
+  const [soon, later, never] = (await q.enqueueTasks([
+    [note, "soon"],
+    [note.with({ expiresIn: "2m" }), "later"],
+    [note.with({ expiresIn: "2m" }), "never"],
+  ])) as [number, number, number];
+  await q.advance("1m");
+  expect((await q.updateTask(soon, { expiresIn: "1m" })).expiresAt).toEqual(new Date("2026-03-29T00:02Z"));
+  expect((await q.updateTask(later, { expiresIn: "10m", priority: 9 })).expiresAt).toEqual(
+    new Date("2026-03-29T00:11Z"),
+  );
+  expect((await q.updateTask(never, { expiresIn: null })).expiresAt).toBeNull();
+  expect((await q.updateTask(later, { priority: 8 })).expiresAt).toEqual(new Date("2026-03-29T00:11Z"));
+  await q.advance("2m");
+  const statuses = async () =>
+    await Promise.all([soon, later, never].map(async (id) => (await q.getTask(id))?.status));
+  expect(await statuses()).toEqual(["cancelled", "pending", "pending"]);
+  await q.advance("1h");
+  expect(await statuses()).toEqual(["cancelled", "cancelled", "pending"]);
+});
+
+test("updateTask gives no expiry to a task whose first attempt has started, and may change the rest", async () => {
+  const q = await kit();
+  const failing = task(
+    uniqueName("failing"),
+    async (_order: { amount: number }) => {
+      throw new Error("no");
+    },
+    { backoff: () => "1h", input: charge },
+  );
+  const id = await q.enqueueTask(failing, { amount: 1 });
+  await q.drain({ rethrow: false, max: 1 });
+  const before = await q.getTask(id);
+  for (const changes of [{ expiresIn: "1m" }, { expiresIn: "1m", args: [{ amount: 2 }] }]) {
+    const refused = q.updateTask(id, changes);
+    await expect(refused).rejects.toMatchObject({ code: "DBQ_TASK_STARTED", taskId: id });
+    await expect(refused).rejects.toThrow(
+      `task ${id} was not changed: its first attempt has started, and only a task that has not started expires`,
+    );
+  }
+  expect(await q.getTask(id)).toEqual(before);
+  expect(await q.updateTask(id, { expiresIn: null, priority: 7 })).toMatchObject({
+    priority: 7,
+    expiresAt: null,
+  });
+});
+
+test("a worker ends a task whose expiry updateTask has moved to now", async () => {
+  const queue = await temporaryQueue();
+  await startedWorker(queue, { tasks: [note] });
+  const id = await queue.enqueueTask(note.with({ expiresIn: "1h", queueName: "nobody" }), "late");
+  await queue.updateTask(id, { expiresIn: 20 });
+  const done = await queue.awaitTaskCompletion(id, { timeout: "30s" });
+  expect([done.status, done.error?.name]).toEqual(["cancelled", "TaskExpired"]);
 });
 
 test("a member of a group that expires counts as a cancelled one", async () => {

@@ -36,7 +36,11 @@ describe("updateTask", () => {
   });
 
   it.each([
-    [{}, "updateTask: expected args, kwargs, priority, queueName or waitUntil, got nothing to change"],
+    [
+      {},
+      "updateTask: expected args, kwargs, priority, queueName, waitUntil or expiresIn, got nothing to change",
+    ],
+    [{ expiresIn: 0 }, "updateTask: expiresIn: expected"],
     [{ args: "[1]" }, 'updateTask: args: expected an array of arguments, got "[1]"'],
     [{ waitUntil: "tomorrow" }, 'updateTask: waitUntil: expected a Date or null, got "tomorrow"'],
     [{ priority: 1.5 }, "updateTask: priority: expected"],

@@ -10,6 +10,8 @@ export interface TaskEdit {
   queueName?: string | undefined;
   /** Milliseconds since 1970; `null`: now. */
   waitUntil?: number | null | undefined;
+  /** Milliseconds from now, after which the task expires if its first attempt has not started; `null`: it does not expire. */
+  expiresIn?: number | null | undefined;
 }
 
 /** An action of a person that was taken, as `dbq_audit` keeps it. */
@@ -80,8 +82,8 @@ export interface LookStore {
   texts(filter: TaskFilter, characters: number, range: IdRange): Promise<{ id: number; text: string }[]>;
 
   /**
-   * Changes a task that is pending or scheduled, at this generation if one is given. Leaves any other task as it is. Undefined:
-   * no such task.
+   * Changes a task that is pending or scheduled, at this generation if one is given. Leaves any other task as it is, and one that was
+   * to expire and whose first attempt has started. Undefined: no such task.
    */
   edit(id: number, change: TaskEdit, generationId: number | undefined): Promise<Operated>;
 

@@ -1,13 +1,22 @@
 /** What `updateTask` is given: the changes of a task that has not started. */
-import { integer, label, readOptions, timeOrNull, wrong } from "../../base/options/validators.ts";
+import { longestWait } from "../../base/options/durations.ts";
+import { duration, integer, label, readOptions, timeOrNull, wrong } from "../../base/options/validators.ts";
 import { definitionNamed, hasChecks } from "../../base/tasks/registry.ts";
 import { checkSize, encodeArgs, encodeObject } from "../../base/values/codec.ts";
 import { checkArguments } from "../../queue/enqueue.ts";
 import type { Operated, TaskStore } from "../../store.ts";
-import type { TaskStatus } from "../../task.ts";
+import type { TaskRecord, TaskStatus } from "../../task.ts";
 import type { LookStore, TaskEdit } from "./contract.ts";
 
-export const isWaiting = (status: TaskStatus): boolean => status === "pending" || status === "scheduled";
+const isWaiting = (status: TaskStatus): boolean => status === "pending" || status === "scheduled";
+
+/** Why an edit has left a task as it is. @param expected the generation that it was to have */
+export function whyUnchanged({ status, generationId }: TaskRecord, expected: number | undefined): string {
+  if (!isWaiting(status)) return `it is ${status}`;
+  if (expected !== undefined && expected !== generationId)
+    return `it is at generation ${generationId}, not ${expected}`;
+  return "its first attempt has started, and only a task that has not started expires";
+}
 
 /**
  * Edits a task. New arguments of a function that has a schema are checked together with what they leave as it is, and the edit
@@ -29,10 +38,16 @@ export async function editChecked(
       return await store.look.edit(id, edit, generationId);
     await checkArguments(definition, edit.args ?? row.args, edit.kwargs ?? row.kwargs);
     const operated = await store.look.edit(id, edit, generationId ?? row.generationId);
-    const hasMovedOn = operated && !operated.changed && isWaiting(operated.record.status);
+    const hasMovedOn =
+      operated &&
+      !operated.changed &&
+      isWaiting(operated.record.status) &&
+      operated.record.generationId !== row.generationId;
     if (!hasMovedOn || generationId !== undefined) return operated;
   }
 }
+
+const expiry = duration({ ...longestWait, min: 1 });
 
 /** @throws TypeError, NotSerializableError, PayloadTooLargeError */
 export function readTaskChanges(
@@ -45,6 +60,7 @@ export function readTaskChanges(
     priority: number;
     queueName: string;
     waitUntil: number | null;
+    expiresIn: number | null;
     generationId: number;
   }>(given, "updateTask", {
     args: (value, name) => {
@@ -55,11 +71,12 @@ export function readTaskChanges(
     priority: integer(-2_147_483_648, 2_147_483_647),
     queueName: label,
     waitUntil: timeOrNull,
+    expiresIn: (value, name) => (value === null ? null : expiry(value, name)),
     generationId: integer(1),
   });
   if (Object.keys(read).length === 0)
     throw new TypeError(
-      "updateTask: expected args, kwargs, priority, queueName or waitUntil, got nothing to change",
+      "updateTask: expected args, kwargs, priority, queueName, waitUntil or expiresIn, got nothing to change",
     );
   checkSize("the payload of updateTask (args and kwargs)", maxPayload, read.args ?? "", read.kwargs ?? "");
   return { edit: read, generationId };

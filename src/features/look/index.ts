@@ -14,7 +14,7 @@ import {
   readBulkOptions,
 } from "../operate/bulk.ts";
 import { internalsOf } from "../queue.ts";
-import { editChecked, isWaiting, readTaskChanges } from "./edit.ts";
+import { editChecked, readTaskChanges, whyUnchanged } from "./edit.ts";
 import type { BulkCancelOptions, BulkResult, LookMethods } from "./methods.ts";
 
 /** Milliseconds that the actions of people in the dashboard are kept: 90 days. */
@@ -49,9 +49,7 @@ function methodsOf(queue: CoreQueue): LookMethods {
       if (!operated) throw new TaskNotFoundError(id);
       const { record, changed } = operated;
       if (isEnding(record)) throw new TaskUndoingError(id);
-      if (!changed && isWaiting(record.status))
-        throw new TaskStartedError(id, `it is at generation ${record.generationId}, not ${generationId}`);
-      if (!changed) throw new TaskStartedError(id, `it is ${record.status}`);
+      if (!changed) throw new TaskStartedError(id, whyUnchanged(record, generationId));
       wakeups.workAdded(true);
       return toTask<R>(record);
     },

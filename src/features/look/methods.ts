@@ -1,4 +1,5 @@
 /** What `queue.updateTask`, and the actions on many tasks take and give. */
+import type { Duration } from "../../base/options/durations.ts";
 import type { CountFilter } from "../../base/options/options.ts";
 import type { JsonObject, Task, TaskId } from "../../task.ts";
 
@@ -13,6 +14,11 @@ export interface TaskChanges {
   queueName?: string;
   /** The task does not run before; `null`: it may run at once. */
   waitUntil?: Date | null;
+  /**
+   * The task ends as `cancelled` ("expired") if its first attempt has not started this long after the change, by the database's clock;
+   * `null`: it does not expire.
+   */
+  expiresIn?: Duration | null;
   /** Only if the task still has this generation, so that two people do not overwrite each other. @default any */
   generationId?: number;
 }
@@ -48,7 +54,8 @@ export interface LookMethods {
   /**
    * Changes a task that is pending or scheduled: the next attempt runs with it.
    * @returns the task as it is now
-   * @throws TaskNotFoundError; TaskStartedError when it has started or ended, or no longer has `changes.generationId`;
+   * @throws TaskNotFoundError; TaskStartedError when it runs or has ended, no longer has `changes.generationId`, or is to expire after its
+   * first attempt has started;
    * TypeError, NotSerializableError, InvalidArgumentsError, PayloadTooLargeError
    */
   updateTask<R = unknown>(id: TaskId<R> | number, changes: TaskChanges): Promise<Task<R>>;

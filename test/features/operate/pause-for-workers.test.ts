@@ -1,6 +1,6 @@
 /** The pauses between the transactions of an action on many rows. */
 import { expect, test } from "vitest";
-import { pauseForWorkers } from "../../../src/queue/pause-for-workers.ts";
+import { pauseForWorkers } from "../../../src/features/operate/pause-for-workers.ts";
 import type { WorkerRecord } from "../../../src/store.ts";
 
 /** Whether a pause after a transaction of a second is over before the event loop has turned. */

@@ -20,7 +20,7 @@ import { before, type Statement, stateChange } from "../../../stores/sql/stateme
 import { isNotEnding } from "../../../stores/sql/statuses.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
-import type { TaskBeginning } from "../../../task.ts";
+import type { TaskBeginning, TaskRecord } from "../../../task.ts";
 import { type TaskStatus, taskStatuses } from "../../../task.ts";
 import type { AuditEntry, IdRange, LookStore, TaskEdit } from "../contract.ts";
 
@@ -46,6 +46,7 @@ function lookStatements(d: Dialect) {
       (p) => sql`put_off_by = case when wait_until = ${newTime(p)} then put_off_by end,
         args = ${d.json(p.args)}, kwargs = ${d.json(p.kwargs)}, priority = ${d.integer(p.priority)},
         queue_name = ${p.queueName}, wait_until = ${newTime(p)}, updated_at = ${d.now(p)},
+        expires_at = case when ${d.integer(p.keepsExpiry)} = 1 then expires_at else ${d.plus(d.now(p), d.integer(p.expiresIn))} end,
         status = case when ${newTime(p)} > ${d.now(p)} then 'scheduled' else 'pending' end`,
       sql.raw("and coalesce(status, '') in ('pending', 'scheduled')"),
     ),
@@ -76,6 +77,10 @@ function lookStatements(d: Dialect) {
       select id from dbq_tasks where ${d.among("id", p.ids)} and status <> 'running' and ${isNotEnding(d)} ${d.locked}`,
   } satisfies Record<string, Statement>;
 }
+
+/** False: the change is about an expiry, and the task's first attempt has started. */
+const mayExpire = ({ startedAt }: Pick<TaskRecord, "startedAt">, { expiresIn = null }: TaskEdit): boolean =>
+  expiresIn === null || startedAt === null;
 
 /** Conditions that an index holds, with the text of its WHERE. `completed` tasks have one, too, and are many. */
 const indexed: Readonly<Record<TaskStatus, string | undefined>> = {
@@ -233,8 +238,10 @@ export class LookOperations {
       const { status, generationId, args, kwargs, priority, queueName, waitUntil } = task;
       if ((status !== "pending" && status !== "scheduled") || isEnding(task)) return "as it is";
       if (expected !== undefined && expected !== generationId) return "as it is";
-      const { waitUntil: asked = waitUntil, ...given } = change;
-      const now = { args, kwargs, priority, queueName, ...present(given) };
+      if (!mayExpire(task, change)) return "as it is";
+      const { waitUntil: asked = waitUntil, expiresIn = null, ...given } = change;
+      const expiry = { expiresIn, keepsExpiry: change.expiresIn === undefined ? 1 : 0 };
+      const now = { args, kwargs, priority, queueName, ...present(given), ...expiry };
       return (yield* count(s.edit, { id, generationId, ...now, waitUntil: asked })) > 0 ? "changed" : "moved";
     });
   }
