@@ -4,6 +4,7 @@ import { dashboardBenchmarks } from "./dashboard/index.ts";
 import { drain } from "./drain/index.ts";
 import { enqueue } from "./enqueue/index.ts";
 import { flowBenchmarks } from "./flow/index.ts";
+import { operateBenchmarks } from "./operate/index.ts";
 import { processBenchmarks } from "./processes/index.ts";
 import { scheduleBenchmarks } from "./schedules/index.ts";
 import { serverBenchmarks } from "./server/index.ts";
@@ -17,6 +18,7 @@ export const benchmarks: readonly Benchmark[] = [
   ...serverBenchmarks,
   ...stagedBenchmarks,
   ...dashboardBenchmarks,
+  ...operateBenchmarks,
   ...flowBenchmarks,
   ...scheduleBenchmarks,
   ...workflowBenchmarks,
