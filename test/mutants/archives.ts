@@ -6,6 +6,16 @@ const archive = (test: string) => ({ file: "test/features/archive/archive.test.t
 
 export const archiveFaults: readonly Mutant[] = [
   {
+    name: "import-forgets-keys",
+    why: "After an import, a task of the same key runs again within the time for which the key was to be held.",
+    in: "ArchiveOperations.add",
+    find: "uniqueKey !== null && until !== null",
+    replace: "false",
+    caughtBy: archive(
+      "an imported task holds its unique key for the rest of its time, unless another task holds the key",
+    ),
+  },
+  {
     name: "archive-of-a-task-that-began-anew",
     why: "An archive has a task with the attempts of one run and the status of the next.",
     in: "ArchiveOperations.read",

@@ -71,6 +71,9 @@ export interface ArchiveStore {
   /** Which of these ids are taken, and by which tasks. */
   known(ids: readonly number[]): Promise<KnownTask[]>;
 
-  /** Inserts tasks with their ids, and their parts, in one transaction. They hold no unique key. Later ids are above theirs. */
+  /**
+   * Inserts tasks with their ids, and their parts, in one transaction. Later ids are above theirs. A task whose unique key is held for a
+   * time after its end (`uniqueFor`) holds it again for the rest of that time, unless another task holds the key.
+   */
   add(tasks: readonly StoredTask[]): Promise<void>;
 }

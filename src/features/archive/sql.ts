@@ -5,7 +5,7 @@ import type { TaskFilter } from "../../store.ts";
 import { columnsOf, fieldOf, kindOf, listed, parameterFor } from "../../stores/sql/columns.ts";
 import type { Dialect, Params } from "../../stores/sql/dialect.ts";
 import { plain, textLength } from "../../stores/sql/plain-rows.ts";
-import { insertedIds, type Program, type Runner, rows, rowsOnce } from "../../stores/sql/program.ts";
+import { count, insertedIds, type Program, type Runner, rows, rowsOnce } from "../../stores/sql/program.ts";
 import { clockOf, type Statement } from "../../stores/sql/statements.ts";
 import { isFinished } from "../../stores/sql/statuses.ts";
 import type { Texts } from "../../stores/sql/texts.ts";
@@ -55,11 +55,21 @@ function tableStatements(d: Dialect, table: ArchivedTable) {
   } satisfies Record<string, Statement>;
 }
 
+/** Gives a task its key for the rest of its time, unless that has passed or another task holds the key. */
+const holdKeyOf =
+  (d: Dialect): Statement =>
+  (p) =>
+    sql`
+    update ${d.tasks} set unique_until = ${d.time(d.integer(p.until))}
+    where dbq_tasks.id = ${d.only(p.id)} and ${d.time(d.integer(p.until))} > ${d.now(p)}
+      and not exists (select 1 from (select id from ${d.tasks} where ${d.holdsKey(p.uniqueKey)}) as holder)`;
+
 export class ArchiveOperations {
   readonly #d: Dialect;
   readonly #queries: Texts["queries"];
   readonly #lastIds: LastIds;
   readonly #now: Statement;
+  readonly #holdKey: Statement;
   readonly #of: Record<ArchivedTable, ReturnType<typeof tableStatements>>;
 
   constructor({ dialect, queries }: Texts, lastIds: LastIds) {
@@ -67,6 +77,7 @@ export class ArchiveOperations {
     this.#queries = queries;
     this.#lastIds = lastIds;
     this.#now = clockOf(dialect);
+    this.#holdKey = holdKeyOf(dialect);
     const of = (table: ArchivedTable) => tableStatements(dialect, table);
     this.#of = {
       dbq_tasks: of("dbq_tasks"),
@@ -149,6 +160,10 @@ export class ArchiveOperations {
       this.#of.dbq_tasks.insert,
       tasks.map(({ task }) => ({ ...task, unique_until: null })),
     );
+    for (const { task } of tasks) {
+      const { id, unique_key: uniqueKey, unique_until: until } = task;
+      if (uniqueKey !== null && until !== null) yield* count(this.#holdKey, { id, uniqueKey, until }, false);
+    }
     for (const table of partTables)
       yield* insertedIds(
         this.#of[table].insert,

@@ -112,6 +112,29 @@ test("an import leaves out what is there, goes on where it stopped, and gives la
   expect((await queue.countTasks()).pending).toBe(1);
 });
 
+test("an imported task holds its unique key for the rest of its time, unless another task holds the key", async () => {
+  const queue = await temporaryQueue();
+  const call = remoteTask("once a day");
+  const keyed = (uniqueKey: string, uniqueFor: string) => call.with({ uniqueKey, uniqueFor });
+  const [free, taken, short] = [keyed("free", "1d"), keyed("taken", "1d"), call.with({ uniqueKey: "short" })];
+  const ids = await queue.enqueueTasks([[free], [taken], [short]]);
+  await queue.cancelTasks({});
+  const lines = await linesOf(queue);
+  const next = await temporaryQueue();
+  const other = await temporaryQueue();
+  for (let i = 0; i < 3; i += 1) await other.enqueueTask(remoteTask("padding"));
+  const rival = await other.enqueueTask(taken);
+  await other.deleteTasks({ func: "padding" });
+  for (const into of [next, other])
+    expect(await importTasks(into, lines)).toEqual({ imported: 3, skipped: 0 });
+  expect(await next.enqueueTask(free)).toBe(ids[0]);
+  expect(await next.enqueueTask(taken)).toBe(ids[1]);
+  expect(ids).not.toContain(await next.enqueueTask(short));
+  expect(await other.enqueueTask(free)).toBe(ids[0]);
+  expect(await other.enqueueTask(taken)).toBe(rival);
+  expect(await linesOf(next)).toEqual(lines);
+});
+
 test("a wrong line is refused by its number, and no line of its batch is written", async () => {
   const [line = "", other = ""] = await linesOf(await queueWithTasks(60));
   const changed = (changes: object) => JSON.stringify({ ...JSON.parse(line), ...changes });

@@ -17,10 +17,10 @@ export async function linesOf(queue: Queue, filter: CountFilter = {}): Promise<s
   return lines;
 }
 
-/** A line as a copy of it is exported: that holds no unique key. */
+/** A line as a copy of it is exported: that holds no unique key whose time has passed. */
 export function asImported(line: string): string {
   const { uniqueUntil, ...task } = JSON.parse(line);
-  return JSON.stringify(task);
+  return Date.parse(uniqueUntil) > Date.now() ? line : JSON.stringify(task);
 }
 
 /** Imports lines, and returns those that the queue then has. */

@@ -1,6 +1,6 @@
 /** Archives between databases of each kind. */
 import { describe, expect, test } from "vitest";
-import { openQueue, remoteTask } from "../../../src/index.ts";
+import { importTasks, openQueue, remoteTask } from "../../../src/index.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { temporaryQueue, urlForTest } from "../../support/queue.ts";
@@ -37,6 +37,29 @@ describe.skipIf(noServer.includes(true))("from SQLite to Postgres, to MySQL, to 
       const next = await temporaryQueue({}, await urlForTest(make));
       await copied(lines, next);
       expect(await linesOf(next, filter)).toEqual(expected);
+    }
+  });
+
+  test("an imported task holds its unique key for the rest of its time in each database", {
+    timeout: 120_000,
+  }, async () => {
+    const queue = await temporaryQueue();
+    const call = remoteTask("once a day").with({ uniqueKey: "today", uniqueFor: "1d" });
+    const id = await queue.enqueueTask(call);
+    await queue.cancelTask(id);
+    const lines = await linesOf(queue);
+    for (const make of [newSchema, newDatabase]) {
+      const [next, other] = [
+        await temporaryQueue({}, await urlForTest(make)),
+        await temporaryQueue({}, await urlForTest(make)),
+      ];
+      expect(await copied(lines, next)).toEqual(lines);
+      expect(await next.enqueueTask(call)).toBe(id);
+      await other.enqueueTask(remoteTask("padding"));
+      const rival = await other.enqueueTask(call);
+      await other.deleteTasks({ func: "padding" });
+      await importTasks(other, lines);
+      expect(await other.enqueueTask(call)).toBe(rival);
     }
   });
 
