@@ -18,6 +18,17 @@ import { dbq, dbqJson } from "./in-process.ts";
 
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
 
+test("show says when a task expires, until it has started, and list has the time as JSON", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const id = await queue.enqueueTask(add.with({ expiresIn: "1h" }), 1, 2);
+  const { expiresAt } = (await queue.getTask(id)) ?? {};
+  const [listed] = await dbqJson<Task[]>(folder, ["list", "--func", "add"]);
+  expect(listed?.expiresAt).toBe(expiresAt?.toISOString());
+  expect((await dbq(folder, ["show", String(id)])).out).toMatch(/^ *expires +20/m);
+  await queue.updateTask(id, { expiresIn: null });
+  expect((await dbq(folder, ["show", String(id)])).out).not.toMatch(/^ *expires +20/m);
+});
+
 test("list gives the newest tasks first, with each filter, page by page", async () => {
   const { folder, queue } = await folderWithQueue();
   const first = await queue.enqueueTask(
