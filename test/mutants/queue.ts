@@ -14,6 +14,39 @@ const ofRedefinition = (test: string) => ({ file: "test/base/tasks/redefinition.
 
 export const queueFaults: readonly Mutant[] = [
   {
+    name: "bulk-retry-takes-a-held-key",
+    why: "A retry of many fails as a whole, since the database refuses a key that another task holds.",
+    in: "TaskOperations.retryEach",
+    find: "this.#isRetryable(task) && task.uniqueKey === null && task.rootId === null",
+    replace: "this.#isRetryable(task) && task.rootId === null",
+    caughtBy: {
+      file: "test/conformance/sqlite.test.ts",
+      test: "'SQLite, a file' > find, edit and act on many > a task whose key another one holds is left out of a retry of many, and the others are retried",
+    },
+  },
+  {
+    name: "bulk-action-never-pauses",
+    why: "A bulk retry takes the write lock again before a worker has had it.",
+    in: "pauseForWorkers",
+    find: "(await store.workers()).length > 0",
+    replace: "false",
+    caughtBy: {
+      file: "test/features/operate/pause-for-workers.test.ts",
+      test: "an action on many rows pauses between its transactions while a worker lives, and only then",
+    },
+  },
+  {
+    name: "edit-expires-what-has-started",
+    why: "A new expiry of a task between two attempts is accepted, and never kept.",
+    in: "LookOperations.edit",
+    find: "!mayExpire(task, change)",
+    replace: "false",
+    caughtBy: {
+      file: "test/queue/expiry.test.ts",
+      test: "updateTask gives no expiry to a task whose first attempt has started, and may change the rest",
+    },
+  },
+  {
     name: "replicas-have-no-advice",
     why: "An app with withReplicas reads that its Drizzle database is none, and not what to pass instead.",
     in: "adviceOnReplicas",

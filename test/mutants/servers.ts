@@ -328,7 +328,7 @@ export const serverFaults: readonly Mutant[] = [
     name: "retry-of-what-has-run-again",
     why: "A connection that breaks during a commit makes a task run twice that an operator retried once.",
     in: "TaskOperations.retry",
-    find: "expected === undefined || expected === generationId",
+    find: "expected === undefined || expected === task.generationId",
     replace: "expected === undefined || expected > 0",
     caughtBy: ofRepeats(
       "a lost answer to a COMMIT on Postgres > a retry whose task has completed meanwhile runs once more, not twice",

@@ -278,9 +278,9 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "waiting-link-is-retried",
     why: "A retry by hand runs a link of a chain before the one that it follows.",
-    in: "TaskOperations.retry",
-    find: 'if (status === "running" || status === "pending" || status === "waiting") return undefined;',
-    replace: 'if (status === "running" || status === "pending") return undefined;',
+    in: "TaskOperations.#isRetryable",
+    find: '!["running", "pending", "waiting"].includes(task.status)',
+    replace: '!["running", "pending"].includes(task.status)',
     caughtBy: onSqlite(
       "groups and chains",
       "a failure in a chain cancels the rest, and a cancel of the last one cancels all",
@@ -513,9 +513,9 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "undoing-task-is-retried",
     why: "A retry by hand runs a task that undoes its steps.",
-    in: "TaskOperations.retry",
-    find: "isFixed?.(task) || isEnding(task)",
-    replace: "isFixed?.(task)",
+    in: "TaskOperations.#isRetryable",
+    find: "this.isFixed?.(task) || isEnding(task)",
+    replace: "this.isFixed?.(task)",
     caughtBy: undoOnSqlite(nobodyInterferes),
   },
   {
