@@ -29,6 +29,8 @@ interface Setup {
   act: (count: number) => Promise<Acted>;
   /** Adds so many tasks to drain. */
   add: (count: number) => Promise<void>;
+  /** Tasks that a worker drains in a millisecond, about: so many are added before it is known. */
+  perMillisecond: number;
 }
 
 /** Parts of the action: between two of them, the drain is measured without it. */
@@ -48,13 +50,16 @@ async function measure(action: Action, location: string, settings: Settings): Pr
       await makeFailed(location, tasks);
       const [worker, other, actor] = await both();
       const act = (count: number) => actor.ask("retry", count);
-      return await compare({ worker, other, act, add: (count) => addPending(location, count) }, tasks);
+      const add = (count: number) => addPending(location, count);
+      const perMillisecond = location.startsWith("postgres") ? 25 : 80;
+      return await compare({ worker, other, act, add, perMillisecond }, tasks);
     }
     await (await begin(["old", "new"])).ask("fill", "kept", tasks);
     await asAfterAutovacuum(location);
     const [worker, other, actor] = await both(["new", "old"]);
     const act = (count: number) => actor.ask("reencrypt", count);
-    return await compare({ worker, other, act, add: (count) => actor.ask("fill", "drained", count) }, tasks);
+    const add = (count: number) => actor.ask("fill", "drained", count);
+    return await compare({ worker, other, act, add, perMillisecond: 25 }, tasks);
   });
 }
 
@@ -66,7 +71,7 @@ interface Part {
 }
 
 /** The parts of an action, each beside a part of the drain without it, by turns. */
-async function compare({ worker, other, act, add }: Setup, tasks: number): Promise<Figures> {
+async function compare({ worker, other, act, add, perMillisecond }: Setup, tasks: number): Promise<Figures> {
   const [alone, beside]: [Part[], Part[]] = [[], []];
   const part = async <T>(into: Part[], during: () => Promise<T>): Promise<T> => {
     await other.ask("met");
@@ -88,7 +93,7 @@ async function compare({ worker, other, act, add }: Setup, tasks: number): Promi
   await worker.ask("work");
   await other.ask("look");
   for (let n = 0; n < parts; n += 1) {
-    await keepFull(worker, add, Math.max(took, 500));
+    await keepFull(worker, add, Math.max(took, 500) * perMillisecond);
     if (n % 2 === 1) await step();
     await part(alone, () => sleep(Math.max(200, took)));
     if (n % 2 === 0) await step();
@@ -97,10 +102,10 @@ async function compare({ worker, other, act, add }: Setup, tasks: number): Promi
   return figuresOf(alone, beside, inAll);
 }
 
-/** Adds tasks until they last for more than two such parts, and lets the drain go on for a moment. */
-async function keepFull(worker: Process, add: Setup["add"], took: number): Promise<void> {
-  const { left, fastest } = await worker.ask("ran");
-  const missing = Math.ceil((Math.max(fastest, 80) * 4 * took - left) / 1_000) * 1_000;
+/** Adds tasks until there are enough for more than two parts with `usual` tasks, and lets the drain go on for a moment. */
+async function keepFull(worker: Process, add: Setup["add"], usual: number): Promise<void> {
+  const { left } = await worker.ask("ran");
+  const missing = Math.ceil((4 * usual - left) / 1_000) * 1_000;
   if (missing > 0) {
     await add(missing);
     await worker.ask("added", missing);

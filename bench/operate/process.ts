@@ -49,8 +49,6 @@ const step = task("encrypted-step", (_n: number, _text: string) => {
 });
 const glance = task("glance", (_n: number) => undefined);
 
-let last = { ran, at: sharedNow() };
-let fastest = 0;
 let meter: LoopMeter | undefined;
 let longestWait = 0;
 
@@ -85,13 +83,8 @@ const commands = {
     added += count;
   },
 
-  /** How many tasks are left; `fastest`: the most that ran in a millisecond between two such questions. */
-  ran(): { left: number; at: number; fastest: number } {
-    const now = sharedNow();
-    if (now - last.at > 100) fastest = Math.max(fastest, (ran - last.ran) / (now - last.at));
-    last = { ran, at: now };
-    return { left: added - ran, at: now, fastest };
-  },
+  /** How many of them are left. */
+  ran: () => ({ left: added - ran, at: sharedNow() }),
 
   /** Enqueues a task and reads it, again and again, with 2 ms between. */
   look(): void {
