@@ -30,6 +30,10 @@ export type PartOf = <T extends AttemptPart>(make: (port: AttemptPort) => T) => 
 
 /** What a feature has for attempts. */
 export interface AttemptMethods {
+  /**
+   * What is read before the function is called of a task that may have a part of a feature already; undefined: nothing. Never rejects.
+   */
+  before(record: TaskRecord, part: PartOf): Promise<void> | undefined;
   groupOf(record: TaskRecord): TaskGroup;
   /** Whether a feature holds the end of this task up, if it fails now or is cancelled. Never rejects. */
   holdsUp(record: TaskRecord): Promise<boolean>;

@@ -29,7 +29,7 @@ import {
 import type { MaybePromise, Outcome } from "../store.ts";
 import type { JsonObject, Task, TaskRecord } from "../task.ts";
 import type { AttemptHost } from "./attempt-host.ts";
-import type { AttemptPart, PartOf } from "./attempt-part.ts";
+import type { AttemptFeatures, AttemptPart, AttemptPort, PartOf } from "./attempt-part.ts";
 import { AttemptTrace, type CallEnd } from "./attempt-trace.ts";
 import { checkedResult } from "./checked-call.ts";
 import { DecidedEnd } from "./decided-end.ts";
@@ -82,6 +82,7 @@ export class RunningAttempt implements Execution {
   #stopWaiting: () => void = () => undefined;
   #trace: AttemptTrace | undefined;
   #part: AttemptPart | undefined;
+  #partOf: PartOf | undefined;
   /** The completion that the function wrote in its own transaction. That transaction may have been rolled back. */
   #completedWithin: { value: unknown; outcome: Outcome } | undefined;
   /** The error of a completion in the function's own transaction that the database would refuse again. */
@@ -159,31 +160,31 @@ export class RunningAttempt implements Execution {
     return this.#current;
   }
 
-  /** Undefined for an attempt without a database. */
+  /** Undefined for an attempt without a database. Made once, since a function may ask for it very often. */
   get part(): PartOf | undefined {
-    const { features: given, report } = this.#host;
+    const { features } = this.#host;
+    if (features)
+      this.#partOf ??= (make) => {
+        this.#part ??= make(this.#portOf(features));
+        return this.#part as ReturnType<typeof make>;
+      };
+    return this.#partOf;
+  }
+
+  #portOf(given: AttemptFeatures): AttemptPort {
     // A limit of the attempt is not to be spent by waiting.
     const hasLimit = (this.record.timeout ?? this.definition.call.timeout) !== undefined;
-    const features = given && hasLimit ? { ...given, patience: 0 } : given;
-    const [leave, lost] = [() => this.#leave(), () => this.#hasLost()];
-    const fail = (error: Error) => this.#onCallEnd({ how: "threw", error });
-    const logWritten = async () => await this.#log?.written(logWriteMs);
-    return (
-      features &&
-      ((make) => {
-        this.#part ??= make({
-          ...features,
-          record: this.record,
-          signal: this.#abort.signal,
-          logWritten,
-          leave,
-          lost,
-          fail,
-          report,
-        });
-        return this.#part as ReturnType<typeof make>;
-      })
-    );
+    return {
+      ...given,
+      ...(hasLimit && { patience: 0 }),
+      record: this.record,
+      signal: this.#abort.signal,
+      logWritten: async () => await this.#log?.written(logWriteMs),
+      leave: () => this.#leave(),
+      lost: () => this.#hasLost(),
+      fail: (error) => this.#onCallEnd({ how: "threw", error }),
+      report: this.#host.report,
+    };
   }
 
   // ---- what the worker asks for --------------------------------------------------------------
@@ -280,7 +281,15 @@ export class RunningAttempt implements Execution {
     }
     const { beforeRun } = this.definition;
     if (beforeRun)
-      void this.#hook("beforeRun", () => beforeRun(toTask(this.record))).then(() => this.#run(args));
+      void this.#hook("beforeRun", () => beforeRun(toTask(this.record))).then(() => this.#readAndRun(args));
+    else this.#readAndRun(args);
+  }
+
+  #readAndRun(args: readonly unknown[]): void {
+    const hasParts = this.record.rootId !== null && !this.#isEnding;
+    const part = hasParts ? this.part : undefined;
+    const reading = part && this.#host.features?.before(this.record, part);
+    if (reading) void reading.then(() => this.#run(args));
     else this.#run(args);
   }
 

@@ -71,6 +71,7 @@ export function attemptFeatures(queue: CoreQueue, hasFreeSlot: () => boolean): A
 
 /** Of a queue without features. */
 const noMethods: AttemptMethods = {
+  before: () => undefined,
   groupOf: () => {
     throw new TypeError("currentTask().group: this queue was not opened by openQueue");
   },

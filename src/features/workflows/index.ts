@@ -7,6 +7,7 @@ import { deletingJob } from "../../worker/pruning.ts";
 import { internalsOf } from "../queue.ts";
 import type { FullTransaction } from "../store.ts";
 import { Actions } from "./actions.ts";
+import { stepsBefore } from "./earlier-steps.ts";
 import { groupOf } from "./groups.ts";
 import { awaitGroup, getRun, listWaiting } from "./look.ts";
 import type { GetRunOptions, Run, WorkflowActions, WorkflowMethods } from "./methods.ts";
@@ -31,6 +32,7 @@ export function workflows(queue: CoreQueue): Feature {
       return writesOf(settings.synchronous ? (act) => act(actions) : async (act) => await act(actions));
     },
     attempts: {
+      before: stepsBefore,
       groupOf: (record) => groupOf(queue, record),
       holdsUp: (record) => holdsUp(queue, record),
       ending: undoing,

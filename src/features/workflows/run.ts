@@ -19,13 +19,14 @@ import {
 } from "../../errors.ts";
 import { traced, traces } from "../../events.ts";
 import { isAsync } from "../../queue/transaction.ts";
-import type { MaybePromise } from "../../store.ts";
+import type { MaybePromise, NewTask } from "../../store.ts";
 import type { FinishedStatus, TaskError, TaskRecord } from "../../task.ts";
 import type { AttemptPart, AttemptPort } from "../../worker/attempt-part.ts";
 import { internalsOf } from "../queue.ts";
 import type { ChildStart } from "./child-start.ts";
 import type { EndedChild, NewChild, NewStep, StoredStep, Wait, Waited, WorkflowWrites } from "./contract.ts";
 import type { Tries } from "./tries.ts";
+import type { Settle } from "./wait-promise.ts";
 
 /** Steps of one task. More of them belong into children. */
 const mostSteps = 10_000;
@@ -53,20 +54,17 @@ export interface StepUndo extends Tries {
   inTransaction: boolean;
 }
 
+type Settles = Settle<unknown>;
+
 interface Waiting {
   wait: Wait;
-  resolve(value: unknown): void;
-  reject(error: unknown): void;
+  settles: Settles;
   /** Milliseconds until its time is over, on the clock of `performance.now()`; undefined: it has none. */
   due: number | undefined;
 }
 
-interface Write {
-  step?: NewStep;
-  child?: NewChild;
-  resolve(childId: number): void;
-  reject(error: unknown): void;
-}
+/** What one turn writes: a step, or the start of a child. */
+type Write = { step: NewStep; settles: Settle<void> } | { start: ChildStart; child: NewChild };
 
 /** Rolls a transaction back whose attempt has lost its task. The app does not see it. */
 class MovedOn extends Error {}
@@ -180,12 +178,7 @@ export class WorkflowRun implements AttemptPart {
   }
 
   /** Waits for the end of a child that has started. An earlier attempt may have met it. */
-  waitForChild(
-    { name, task: { func } }: ChildStart,
-    id: number,
-    mode: string | null,
-    settle: Pick<Waiting, "resolve" | "reject">,
-  ): void {
+  waitForChild({ name, func }: ChildStart, id: number, mode: string | null, settle: Settles): void {
     const step = this.steps.get(name);
     if (step?.childId == null || step.startedAt === null) {
       this.waitFor({ name, kind: "child", target: String(id), until: null, mode }, settle);
@@ -283,7 +276,12 @@ export class WorkflowRun implements AttemptPart {
   }
 
   async store(step: NewStep): Promise<void> {
-    await new Promise<void>((resolve, reject) => this.#push({ step, resolve: () => resolve(), reject }));
+    await new Promise<void>((resolve, reject) => this.#push({ step, settles: { resolve, reject } }));
+  }
+
+  /** Whether an earlier attempt has started the child of this step, as far as the steps are loaded. */
+  hasChild(name: string): boolean {
+    return this.steps.get(name)?.childId != null;
   }
 
   /** Starts a child, unless an earlier attempt has. */
@@ -315,8 +313,8 @@ export class WorkflowRun implements AttemptPart {
           `child: the step ${JSON.stringify(start.name)} of this task is stored, and started no child`,
         );
       if (stored?.childId != null) this.#hasStarted(start, stored.childId);
-      else if (start.checking)
-        start.checking.then(
+      else if (start.call?.checking)
+        start.call.checking.then(
           () => this.#startNew(start),
           (error) => this.#hasFailed(start, error),
         );
@@ -327,26 +325,25 @@ export class WorkflowRun implements AttemptPart {
   }
 
   #startNew(start: ChildStart): void {
-    if (this.#isOver || this.#isLost || this.#isEnding) return;
-    const failed = (error: unknown) => this.#hasFailed(start, error);
+    if (!start.call || this.#isOver || this.#isLost || this.#isEnding) return;
     try {
       this.port.signal.throwIfAborted();
-      const { name, task } = start;
-      const child = { name, task, seq: this.#nextSeq("child") };
-      const started = (id: number) =>
-        task.uniqueKey === null ? this.#hasStarted(start, id) : void this.#startedWithKey(start, id);
-      this.#push({ child, resolve: started, reject: failed });
+      this.#push({ start, child: { name: start.name, task: start.call.task, seq: this.#nextSeq("child") } });
     } catch (error) {
-      failed(error);
+      this.#hasFailed(start, error);
     }
   }
 
+  #hasInserted(start: ChildStart, { task }: NewChild, id: number): void {
+    if (task.uniqueKey === null) this.#hasStarted(start, id);
+    else void this.#startedWithKey(start, task, id);
+  }
+
   /** Another task may have the key of a child: this one or an ancestor would be its own child, and wait for itself. */
-  async #startedWithKey(start: ChildStart, id: number): Promise<void> {
-    const { name, task } = start;
+  async #startedWithKey(start: ChildStart, task: NewTask, id: number): Promise<void> {
     try {
       if (!(await this.#isOwnOrAncestor(id))) return this.#hasStarted(start, id);
-      await this.workflows.forget(this.port.record, [name]);
+      await this.workflows.forget(this.port.record, [start.name]);
       const holder = id === this.port.record.id ? "this task" : `task ${id}, which waits for this one,`;
       throw new TypeError(
         `child: task "${task.func}": ${holder} holds the uniqueKey ${JSON.stringify(task.uniqueKey)}, and would wait for itself`,
@@ -385,7 +382,8 @@ export class WorkflowRun implements AttemptPart {
     this.#failures.set(name, { step, error, stored: false });
   }
 
-  protected load(): Promise<void> {
+  /** Reads the stored steps, once. */
+  load(): Promise<void> {
     this.#loading ??= this.workflows.steps(this.port.record.id).then((steps) => {
       for (const step of steps) {
         (step.undo === "done" ? this.#undone : this.steps).set(step.name, step);
@@ -414,8 +412,11 @@ export class WorkflowRun implements AttemptPart {
   }
 
   async #writeBatch(batch: readonly Write[]): Promise<void> {
-    const steps = batch.flatMap(({ step }) => step ?? []);
-    const children = batch.flatMap(({ child }) => child ?? []);
+    const steps: NewStep[] = [];
+    const children: NewChild[] = [];
+    for (const write of batch)
+      if ("step" in write) steps.push(write.step);
+      else children.push(write.child);
     try {
       const started = await this.#withFailures((failures) =>
         this.workflows.write(this.port.record, [...failures, ...steps], children),
@@ -425,10 +426,14 @@ export class WorkflowRun implements AttemptPart {
         return;
       }
       let next = 0;
-      for (const { child, resolve } of batch) resolve(child ? (started[next++]?.id ?? 0) : 0);
+      for (const write of batch)
+        if ("step" in write) write.settles.resolve();
+        else this.#hasInserted(write.start, write.child, started[next++]?.id ?? 0);
       if (children.length > 0) internalsOf(this.port.queue).wakeups.workAdded();
     } catch (error) {
-      for (const { reject } of batch) reject(error);
+      for (const write of batch)
+        if ("step" in write) write.settles.reject(error);
+        else this.#hasFailed(write.start, error);
     }
   }
 
@@ -457,10 +462,10 @@ export class WorkflowRun implements AttemptPart {
   // ---- waits ---------------------------------------------------------------------------------
 
   /** Waits for an event, a child or a time whose step is not stored. */
-  waitFor(wait: Wait, settle: Pick<Waiting, "resolve" | "reject">): void {
+  waitFor(wait: Wait, settles: Settles): void {
     const after = wait.until && "after" in wait.until ? wait.until.after : undefined;
     const due = after === undefined ? undefined : performance.now() + after;
-    this.#waiting.set(wait.name, { wait, ...settle, due });
+    this.#waiting.set(wait.name, { wait, settles, due });
     this.#consider();
   }
 
@@ -568,14 +573,14 @@ export class WorkflowRun implements AttemptPart {
     return steps.length + completed.length + ended.length + gone.length > 0;
   }
 
-  #settle(name: string, how: (waiting: Waiting) => void): void {
-    const waiting = this.#waiting.get(name);
+  #settle(name: string, how: (settles: Settles) => void): void {
+    const settles = this.#waiting.get(name)?.settles;
     this.#waiting.delete(name);
     try {
-      if (waiting) how(waiting);
+      if (settles) how(settles);
     } catch (error) {
-      if (isUnreadable(error)) this.unusable(error).catch(waiting?.reject);
-      else waiting?.reject(error);
+      if (isUnreadable(error)) this.unusable(error).catch(settles?.reject);
+      else settles?.reject(error);
     }
   }
 
@@ -678,10 +683,7 @@ function usableResult(id: number, result: string | null): unknown {
   return resultIn(result);
 }
 
-export function settleChild(
-  { resolve, reject }: Pick<Waiting, "resolve" | "reject">,
-  record: TaskRecord,
-): void {
+export function settleChild({ resolve, reject }: Settles, record: TaskRecord): void {
   const task = toTask(record);
   if (task.status === "completed") resolve(usableResult(task.id, record.result));
   else if (task.status === "failed") reject(new TaskFailedError(task));

@@ -17,7 +17,7 @@ import type { Wait } from "./contract.ts";
 import { stepName } from "./names.ts";
 import { type StepUndo, WorkflowRun } from "./run.ts";
 import { type Tries, tried } from "./tries.ts";
-import { WaitPromise, waitsTogether } from "./wait-promise.ts";
+import { type Settle, WaitPromise, waitsTogether } from "./wait-promise.ts";
 
 /** How often a step, or its undo, is tried. */
 export interface TryOptions {
@@ -250,9 +250,8 @@ export const child: Child = Object.assign(
   <F extends Enqueueable>(fn: F, ...args: Parameters<F>): Promise<Awaited<ReturnType<F>>> => {
     const run = runOfTask("child");
     const start = started(run, fn, args);
-    return new WaitPromise<Awaited<ReturnType<F>>>(({ resolve, reject }, mode) => {
-      const settle = { resolve: (value: unknown) => resolve(value as Awaited<ReturnType<F>>), reject };
-      start.listen((id) => run.waitForChild(start, id, mode, settle), reject);
+    return new WaitPromise<Awaited<ReturnType<F>>>((settle, mode) => {
+      start.listen((id) => run.waitForChild(start, id, mode, settle as Settle<unknown>), settle.reject);
     });
   },
   {
@@ -271,10 +270,11 @@ export const child: Child = Object.assign(
 function started(run: WorkflowRun, fn: Enqueueable, args: readonly unknown[]): ChildStart {
   const { definition } = registrationOf(fn, "child");
   const name = run.nameOf(definition.name);
-  const { maxPayload } = internalsOf(run.port.queue).options;
-  // Encoded now: the caller may change the arguments.
-  const { task, checking } = prepare(fn, args, maxPayload);
-  const start = new ChildStart(name, task, checking);
+  // Encoded now, since the caller may change the arguments. They do not matter if the child has started already.
+  const call = run.hasChild(name)
+    ? undefined
+    : prepare(fn, args, internalsOf(run.port.queue).options.maxPayload);
+  const start = new ChildStart(name, definition.name, call);
   run.start(start);
   return start;
 }

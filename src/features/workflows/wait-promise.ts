@@ -3,7 +3,7 @@
 /** Found by a symbol of all copies of this module: an app may load it as ESM and as CommonJS. */
 const waitMode: unique symbol = Symbol.for("dbq-ts.waitMode") as never;
 
-interface Settle<T> {
+export interface Settle<T> {
   resolve(value: T): void;
   reject(error: unknown): void;
 }
