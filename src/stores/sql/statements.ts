@@ -165,6 +165,17 @@ const isLapsed = (d: Dialect, p: Params) =>
 /** No worker has ever claimed it, unless before a `retryTask`. */
 const neverStarted = sql.raw("started_at is null and coalesce(status, '') in ('pending', 'scheduled')");
 
+/** As `insert`, for tasks that have none of `optionDefaults`. */
+const plainInserts = (d: Dialect) => ({
+  insertPlain: inserts(plainColumns, (p) => plainRow(d, p)),
+
+  /** For children of a task. */
+  insertPlainChild: inserts(
+    sql`${plainColumns}, parent_id, root_id`,
+    (p) => sql`${plainRow(d, p)}, ${d.integer(p.parentId)}, ${d.integer(p.rootId)}`,
+  ),
+});
+
 function enqueueStatements(d: Dialect) {
   const holder = (lock: SQL): Statement => {
     return (p) => sql`
@@ -177,8 +188,7 @@ function enqueueStatements(d: Dialect) {
     /** For tasks without a key: no unique index can refuse them. */
     insert: inserts(namesOf(created), (p) => listOf(Object.values(createdRow(d, p)))),
 
-    /** The same for tasks that have none of `optionDefaults`. */
-    insertPlain: inserts(plainColumns, (p) => plainRow(d, p)),
+    ...plainInserts(d),
 
     insertKeyed: (p) => {
       const row = { ...createdRow(d, p), unique_key: sql`${p.uniqueKey}`, ...keyColumns(d, p) };

@@ -50,8 +50,13 @@ export const firstGeneration = 1;
 /** How often an insert is tried whose key is taken and free by turns. */
 const mostInserts = 10;
 
-/** What the columns that `insertPlain` leaves out hold by default. */
-const optionDefaults: Omit<NewTask, "func" | "args" | "priority" | "queueName" | "maxRetries" | "unique"> = {
+type Parentage = "parentId" | "rootId";
+
+/** What the columns that `insertPlain` leaves out hold by default, but for those of a child. */
+const optionDefaults: Omit<
+  NewTask,
+  "func" | "args" | "priority" | "queueName" | "maxRetries" | "unique" | Parentage
+> = {
   kwargs: "{}",
   meta: "{}",
   waitUntil: null,
@@ -63,14 +68,14 @@ const optionDefaults: Omit<NewTask, "func" | "args" | "priority" | "queueName" |
   fillDefaults: 0,
   traceContext: null,
   groupKey: null,
-  parentId: null,
-  rootId: null,
 };
 
 const optionNames = Object.keys(optionDefaults) as (keyof typeof optionDefaults)[];
 
-/** Whether a task has no options that `insertPlain` leaves out. */
+/** Whether a task has no options that `insertPlain` leaves out. It may be a child. */
 const isPlain = (task: NewTask): boolean => optionNames.every((name) => task[name] === optionDefaults[name]);
+
+const isNobodysChild = ({ parentId, rootId }: NewTask): boolean => parentId === null && rootId === null;
 
 /** Whether the row of a task gets texts that depend on its id. Then its insert is more than one statement. */
 export const hasTexts = ({ textsOf }: NewTask): boolean => textsOf !== undefined;
@@ -197,7 +202,7 @@ export class TaskOperations {
     for (let i = 0; i < tasks.length; ) {
       const next = tasks.findIndex(({ uniqueKey }, n) => n >= i && uniqueKey !== null);
       const free = tasks.slice(i, next < 0 ? undefined : next);
-      const statement = free.every(isPlain) ? this.#s.insertPlain : this.#s.insert;
+      const statement = this.#insertOf(free);
       for (const id of yield* this.#inserted(yield* insertedIds(statement, free), inserted))
         inserted.push({ id, duplicate: false });
       i += free.length;
@@ -209,6 +214,11 @@ export class TaskOperations {
       i += 1;
     }
     return inserted;
+  }
+
+  #insertOf(tasks: readonly NewTask[]): Statement {
+    if (!tasks.every(isPlain)) return this.#s.insert;
+    return tasks.every(isNobodysChild) ? this.#s.insertPlain : this.#s.insertPlainChild;
   }
 
   /** Inserts in the order of the keys: two callers with the same keys in different orders would wait for each other. */
