@@ -50,6 +50,17 @@ export const failureFaults: readonly Mutant[] = [
     ),
   },
   {
+    name: "a-row-that-is-folded-twice-is-added-once",
+    why: "A worker that was late loses its count when a third one has added the row, and that was folded, too.",
+    in: "FailureOperations.#addTo",
+    find: "tries < mostTries",
+    replace: "tries < 2",
+    caughtBy: {
+      file: "test/features/failures/folded-meanwhile.test.ts",
+      test: "a row that is folded after another worker has added it is added again, until the failure is counted in",
+    },
+  },
+  {
     name: "a-minute-has-any-number-of-kinds",
     why: "An error whose message is never the same fills the table with a row for each attempt.",
     in: "bounded",

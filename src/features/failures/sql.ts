@@ -2,6 +2,7 @@
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { otherFailures } from "../../base/values/failure-kind.ts";
 import { groupBy } from "../../base/values/group-by.ts";
+import { DatabaseError } from "../../errors.ts";
 import { columnsOf, listed, positionsIn } from "../../stores/sql/columns.ts";
 import type { Dialect, Params, Row } from "../../stores/sql/dialect.ts";
 import { count, type Program, type Runner, rows, rowsOnce, transaction } from "../../stores/sql/program.ts";
@@ -23,6 +24,8 @@ const at = positionsIn(columns);
 
 /** How many minutes a row is about. */
 const [minute, hour] = [1, 60];
+/** How often a row is added that others take before it is counted in. */
+const mostTries = 100;
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
@@ -143,11 +146,18 @@ export class FailureOperations {
     }
   }
 
-  /** Another worker may fold a row between the look and this: then there is a new one. */
+  /**
+   * Another worker may fold the row before each of these changes: also one that a third worker has added since this one found none. One
+   * that this transaction has added itself stays.
+   */
   *#addTo(kind: Params): Program<void> {
-    if ((yield* count(this.#s.addTo, kind)) > 0) return;
-    yield* count(this.#s.insert, { rows: JSON.stringify([kind]) });
-    yield* count(this.#s.addTo, kind);
+    for (let tries = 0; tries < mostTries; tries += 1) {
+      if ((yield* count(this.#s.addTo, kind)) > 0) return;
+      yield* count(this.#s.insert, { rows: JSON.stringify([kind]) });
+    }
+    throw new DatabaseError(
+      `a kind of failures of "${kind.func}" was not counted: other workers took its row each time`,
+    );
   }
 
   // ---- what all workers fold -----------------------------------------------------------------
