@@ -9,11 +9,13 @@ import { atOnce, end, named, until } from "./support.ts";
 
 const bad = { name: "Error", message: "bad" };
 
-/** Dies now: another process rescues what the worker runs. */
+/** Dies now: another process rescues what the worker runs. It looks again while the worker beats, or its row is locked. */
 async function rescue(queue: Queue, worker: Worker): Promise<void> {
   const { store } = internalsOf(queue);
-  const known = (await store.workers()).find(({ id }) => id === worker.id);
-  await store.rescue(worker.id as string, known?.beat as number);
+  for (let charged: number | "busy" = 0; typeof charged !== "number" || charged === 0; ) {
+    const known = (await store.workers()).find(({ id }) => id === worker.id);
+    charged = await store.rescue(worker.id as string, known?.beat as number);
+  }
 }
 
 /** As if so many attempts to undo had begun. */
