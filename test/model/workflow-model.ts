@@ -2,7 +2,8 @@
  * What workflows promise, without SQL: which tasks wait, for what, and what the end of one means for the others. Each operation happens
  * at once and as a whole. Where it differs from a store, one of the two is wrong.
  */
-import type { Wait } from "../../src/features/workflows/contract.ts";
+import type { UndoState, Wait } from "../../src/features/workflows/contract.ts";
+import type { Outcome } from "../../src/store.ts";
 import { isFinished, type TaskStatus } from "../../src/task.ts";
 
 export type EndKind = "completed" | "failed" | "cancelled";
@@ -26,6 +27,20 @@ export interface FlowTask {
   /** By name; the value of a step, or the child that it has started. */
   steps: Map<string, unknown>;
   waits: Map<string, FlowWait>;
+  /** What became of the undos of steps, by name. */
+  undos: Map<string, UndoState>;
+  /** How it ends when its undos are over; undefined: that is not decided. */
+  ending: Undoing | undefined;
+  /** How often its worker has died. */
+  crashes: number;
+}
+
+export interface Undoing {
+  kind: "failed" | "cancelled";
+  /** The worker whose attempt has to stop before; undefined: none. */
+  heldBy: string | undefined;
+  /** From when on an attempt may undo the steps, in milliseconds since 1970. */
+  due: number;
 }
 
 export const groupName = "dbq.group";
@@ -38,6 +53,12 @@ export class FlowModel {
   events = new Map<string, unknown>();
   /** For names that no other step, mode or event has. */
   names = 0;
+  /** The only worker, and how many there were. */
+  workers = 1;
+
+  get workerId(): string {
+    return `w${this.workers}`;
+  }
 
   newName(start: string): string {
     this.names += 1;
@@ -50,14 +71,24 @@ export class FlowModel {
     return task;
   }
 
+  /** Without groups, and without those that undo their steps. */
   with(status: TaskStatus): FlowTask[] {
-    return [...this.tasks.values()].filter((task) => task.status === status && task.func !== groupName);
+    return [...this.tasks.values()].filter(
+      (task) => task.status === status && task.func !== groupName && !task.ending,
+    );
+  }
+
+  /** Tasks that are to end when their undos are over. */
+  undoing(status: "scheduled" | "running"): (FlowTask & { ending: Undoing })[] {
+    const isOne = (task: FlowTask): task is FlowTask & { ending: Undoing } =>
+      task.status === status && task.ending !== undefined;
+    return [...this.tasks.values()].filter(isOne);
   }
 
   add(id: number, changes: Partial<FlowTask> = {}): FlowTask {
     const task: FlowTask = {
       ...{ id, func: "resize", status: "pending", parentId: null, args: [], result: null },
-      ...{ steps: new Map(), waits: new Map() },
+      ...{ steps: new Map(), waits: new Map(), undos: new Map(), ending: undefined, crashes: 0 },
       ...changes,
     };
     this.tasks.set(id, task);
@@ -70,7 +101,21 @@ export class FlowModel {
 
   // ---- ends ------------------------------------------------------------------------------------
 
-  end(task: FlowTask, kind: EndKind, result: unknown = null): void {
+  /** A task with steps to undo does not end yet. `stillRuns`: its function does. */
+  end(task: FlowTask, kind: EndKind, result: unknown = null, stillRuns = false): void {
+    if (kind !== "completed" && [...task.undos.values()].includes("wanted"))
+      this.#holdUp(task, kind, stillRuns);
+    else this.#endNow(task, kind, result);
+  }
+
+  #holdUp(task: FlowTask, kind: Undoing["kind"], stillRuns: boolean): void {
+    task.status = "scheduled";
+    task.waits.clear();
+    task.ending = { kind, heldBy: stillRuns ? this.workerId : undefined, due: Date.now() };
+  }
+
+  #endNow(task: FlowTask, kind: EndKind, result: unknown = null): void {
+    task.ending = undefined;
     task.status = kind;
     task.result = result;
     const parent = task.parentId === null ? undefined : this.tasks.get(task.parentId);
@@ -79,15 +124,66 @@ export class FlowModel {
 
   cancel(id: number, alone: boolean): void {
     const task = this.of(id);
-    if (isFinished(task.status)) return;
-    this.end(task, "cancelled");
+    if (isFinished(task.status) || task.ending) return;
+    this.end(task, "cancelled", null, task.status === "running");
     if (!alone) this.#cancelTree(id);
   }
 
   #cancelTree(id: number): void {
     for (const child of this.childrenOf(id)) {
-      if (!isFinished(child.status)) this.end(child, "cancelled");
+      if (!isFinished(child.status) && !child.ending)
+        this.end(child, "cancelled", null, child.status === "running");
       this.#cancelTree(child.id);
+    }
+  }
+
+  // ---- undos -----------------------------------------------------------------------------------
+
+  /** @returns the ids of those that undo their steps now */
+  takeUndoable(now: number): number[] {
+    const due = this.undoing("scheduled").filter(({ ending }) => ending.due <= now);
+    const taken: number[] = [];
+    for (const task of due) {
+      const { kind, heldBy } = task.ending;
+      if (heldBy === this.workerId || (kind === "cancelled" && this.#hasUndoingBelow(task.id))) {
+        task.ending.due = now + 500;
+        continue;
+      }
+      task.ending = { kind, heldBy: undefined, due: Number.POSITIVE_INFINITY };
+      task.status = "running";
+      taken.push(task.id);
+    }
+    return taken;
+  }
+
+  #hasUndoingBelow(id: number): boolean {
+    return this.childrenOf(id).some(
+      (child) => (!isFinished(child.status) && child.ending) || this.#hasUndoingBelow(child.id),
+    );
+  }
+
+  /** @param outcome of an attempt to undo */
+  undoEnded(task: FlowTask, { kind, ending }: Outcome): void {
+    const isLeft = [...task.undos.values()].includes("wanted");
+    if (kind === "interrupted") this.#undoLater(task, 0);
+    else if (ending === "goes on" || (isLeft && ending === undefined)) this.#undoLater(task, 5_000);
+    else this.#endNow(task, kind as EndKind);
+  }
+
+  #undoLater(task: FlowTask, delay: number): void {
+    if (!task.ending) return;
+    task.status = "scheduled";
+    task.ending = { ...task.ending, due: Date.now() + delay };
+  }
+
+  /** The worker dies, and another one comes. A task ends that has no retry left. */
+  crash(maxRetries: number): void {
+    this.workers += 1;
+    for (const task of this.undoing("running")) this.#undoLater(task, 0);
+    for (const task of this.with("running")) {
+      task.crashes += 1;
+      if (task.crashes > maxRetries) this.end(task, "failed");
+      else task.status = "pending";
     }
   }
 
@@ -119,7 +215,7 @@ export class FlowModel {
     this.end(group, "cancelled");
     for (const member of this.childrenOf(group.id)) {
       if (!["pending", "scheduled", "waiting"].includes(member.status)) continue;
-      this.end(member, "cancelled");
+      if (!member.ending) this.end(member, "cancelled");
       this.#cancelTree(member.id);
     }
   }

@@ -7,7 +7,7 @@ import type { Wait } from "../../src/features/workflows/contract.ts";
 import { manyChildren, rangeIn } from "../../src/features/workflows/sql/fan-in.ts";
 import type { Outcome } from "../../src/store.ts";
 import { isFinished, type TaskStatus } from "../../src/task.ts";
-import { claimBy, errorText, failedAttempt, newTask } from "../conformance/arrange.ts";
+import { claimBy, errorText, failedAttempt, newTask, newWorker } from "../conformance/arrange.ts";
 import { drawnFault } from "./drawn-fault.ts";
 import { FailingStep } from "./failing-step.ts";
 import type { Fault, RealStore, Row } from "./real-store.ts";
@@ -23,6 +23,9 @@ interface State {
   /** Of tasks that wait: the targets, by name of the wait; of many children together, by their mode. */
   waits: string[];
   events: Record<string, unknown>;
+  undos: Record<string, unknown>;
+  /** The ids of the tasks that are to end when their undos are over. */
+  undoing: number[];
 }
 
 async function stateOf(real: RealStore): Promise<State> {
@@ -46,6 +49,17 @@ async function stateOf(real: RealStore): Promise<State> {
         childId === null ? parsed(value) : `child ${childId}`,
       ]),
     ),
+    undos: Object.fromEntries(
+      steps
+        .filter(({ childId }) => childId === null)
+        .map(({ taskId, name, undoState }) => [`${taskId} ${name}`, undoState]),
+    ),
+    undoing: waits
+      .filter(
+        ({ taskId, kind }) => kind === "undo" && !isFinished(byId.get(Number(taskId))?.status as TaskStatus),
+      )
+      .map(({ taskId }) => Number(taskId))
+      .sort((a, b) => a - b),
     waits: waits
       .filter(({ taskId }) => byId.get(Number(taskId))?.status === "waiting")
       .flatMap((wait) => targetsOf(wait, tasks))
@@ -92,6 +106,14 @@ function expectedOf(model: FlowModel): State {
       )
       .sort(),
     events: Object.fromEntries(model.events),
+    undos: Object.fromEntries(
+      all.flatMap(({ id, steps, undos }) =>
+        [...steps]
+          .filter(([, value]) => !String(value).startsWith("child "))
+          .map(([name]) => [`${id} ${name}`, undos.get(name) ?? null]),
+      ),
+    ),
+    undoing: all.filter(({ ending }) => ending).map(({ id }) => id),
   };
 }
 
@@ -116,7 +138,8 @@ class Step extends FailingStep<FlowModel> {
   }
 
   async run(model: FlowModel, real: RealStore): Promise<void> {
-    const operation = this.#draw(model) ?? (model.with("pending").length > 0 ? claimOf(200) : enqueued);
+    const operation =
+      this.#draw(model) ?? (model.with("pending").length > 0 ? claimOf(model, 200) : enqueued);
     this.text = operation.text;
     const { answer, failed } = await this.call(real, () => operation.real(real));
     const state = await stateOf(real);
@@ -155,14 +178,14 @@ const enqueued: Operation = {
 };
 
 /** Claims some of what is pending. */
-function claimOf(limit: number): Operation {
+function claimOf({ workerId }: FlowModel, limit: number): Operation {
   const got: number[] = [];
   return {
     text: `claim(${limit})`,
     real: async (real) => {
       // On a server a claim may leave some for the next one, and says so.
       for (let more = true; more && got.length < limit; ) {
-        const claim = claimBy("w1", { limit: limit - got.length });
+        const claim = claimBy(workerId, { limit: limit - got.length });
         const result = await real.store.settleAndClaim({ outcomes: [], claim });
         got.push(...result.claimed.map(({ id }) => id));
         more = result.more;
@@ -178,29 +201,41 @@ function claimOf(limit: number): Operation {
   };
 }
 
-const claimed = fc.constantFrom(200, 1, 2).map((limit) => () => claimOf(limit));
+const claimed = fc.constantFrom(200, 1, 2).map((limit) => (model: FlowModel) => claimOf(model, limit));
 
-const stepped = nth.map((which) => (model: FlowModel) => {
+const stepped = fc.tuple(nth, fc.boolean()).map(([which, undoes]) => (model: FlowModel) => {
   const task = chosen(model.with("running"), which);
-  if (!task) return undefined;
+  return task && stepOf(model, task, undoes);
+});
+
+function stepOf(model: FlowModel, task: FlowTask, undoes: boolean): Operation {
   const name = model.newName("step");
   return {
-    text: `step(${task.id})`,
+    text: `step(${task.id}${undoes ? ", with an undo" : ""})`,
     real: async (real: RealStore) => {
-      const step = { name, seq: task.steps.size + 1, value: '"done"', error: null, startedAt: null };
+      const step = newStep(name, task, undoes);
       return (await real.store.workflows.write(await versionOf(real, task.id), [step], [])) !== undefined;
     },
-    model: () => {
-      model.of(task.id).steps.set(name, "done");
-      return true;
-    },
+    model: () => storeStep(model, task.id, name, undoes),
   };
+}
+
+const newStep = (name: string, { steps }: FlowTask, undoes: boolean) => ({
+  ...{ name, seq: steps.size + 1, value: '"done"', error: null, startedAt: null, undoes },
 });
+
+function storeStep(model: FlowModel, id: number, name: string, undoes: boolean): boolean {
+  model.of(id).steps.set(name, "done");
+  if (undoes) model.of(id).undos.set(name, "wanted");
+  return true;
+}
 
 const started = fc.tuple(nth, children).map(([which, count]) => (model: FlowModel) => {
   const task = chosen(model.with("running"), which);
   if (!task) return undefined;
-  const names = Array.from({ length: count }, () => model.newName("child"));
+  // Very many that follow one another are one row.
+  const base = model.newName("child");
+  const names = Array.from({ length: count }, (_, i) => (i === 0 ? base : `${base}#${i + 1}`));
   return {
     text: `start(${task.id}, ${count})`,
     real: async (real: RealStore) => {
@@ -313,12 +348,13 @@ const settled = fc
 
 const cancelled = fc.tuple(nth, fc.boolean()).map(([which, alone]) => (model: FlowModel) => {
   const task = chosen([...model.tasks.values()], which);
-  if (!task) return undefined;
-  return {
-    text: `cancel(${task.id}${alone ? ", alone" : ""})`,
-    real: async (real: RealStore) => void (await real.store.cancel(task.id, "{}", alone)),
-    model: () => model.cancel(task.id, alone),
-  };
+  return task && cancelOf(task.id, alone);
+});
+
+const cancelOf = (id: number, alone: boolean): Operation => ({
+  text: `cancel(${id}${alone ? ", alone" : ""})`,
+  real: async (real) => void (await real.store.cancel(id, errorText, alone)),
+  model: (model) => model.cancel(id, alone),
 });
 
 const emitted = fc.constantFrom("paid", "paid", "shipped").map(
@@ -328,6 +364,135 @@ const emitted = fc.constantFrom("paid", "paid", "shipped").map(
     model: (model) => model.emit(name, { n: 1 }),
   }),
 );
+
+// ---- undos -----------------------------------------------------------------------------------------
+
+/** The attempt that has to stop before the steps are undone. */
+async function heldAttempt(real: RealStore, id: number) {
+  const rows = await real.read("dbq_waits");
+  const row = rows.find(({ taskId, kind }) => Number(taskId) === id && kind === "undo");
+  const [, generationId, workerId] = String(row?.name).split(":");
+  return { id, generationId: Number(generationId), workerId: workerId ?? null };
+}
+
+const held = (model: FlowModel) =>
+  model.undoing("scheduled").filter(({ ending }) => ending.heldBy !== undefined);
+
+/** The function stores a step although the end of its task is decided: that is undone, too. */
+const steppedLate = nth.map((which) => (model: FlowModel) => {
+  const task = chosen(held(model), which);
+  if (!task) return somethingToUndo(model, which);
+  const name = model.newName("step");
+  return {
+    text: `step(${task.id}, which is to end)`,
+    real: async (real: RealStore) => {
+      const attempt = await heldAttempt(real, task.id);
+      return (await real.store.workflows.write(attempt, [newStep(name, task, true)], [])) !== undefined;
+    },
+    model: () => storeStep(model, task.id, name, true),
+  };
+});
+
+/** The function of a task that is to end has stopped. */
+const stopped = nth.map((which) => (model: FlowModel) => {
+  const task = chosen(held(model), which);
+  if (!task) return somethingToUndo(model, which);
+  return {
+    text: `stopped(${task.id})`,
+    real: async (real: RealStore) => await real.store.workflows.letUndo(await heldAttempt(real, task.id)),
+    model: () => {
+      const { ending } = model.of(task.id);
+      if (ending) Object.assign(ending, { heldBy: undefined, due: Date.now() });
+      return true;
+    },
+  };
+});
+
+const taken = (model: FlowModel): Operation => ({
+  text: "take what is to be undone",
+  real: async ({ store: { workflows } }) => {
+    const ids = await workflows.undoable(() => true, 10_000);
+    const tasks = ids.length === 0 ? [] : await workflows.takeUndoable(ids, model.workerId, 10_000);
+    return tasks.map(({ id }) => id).sort((a, b) => a - b);
+  },
+  model: () => model.takeUndoable(Date.now()),
+});
+
+/** The undo of one step is over, well or badly. */
+const undone = fc
+  .tuple(nth, nth, fc.constantFrom("done", "done", "failed", "unknown" as const))
+  .map(([which, whichStep, state]) => (model: FlowModel) => {
+    const task = chosen(model.undoing("running"), which);
+    const wanted = [...(task?.undos ?? [])].filter(([, undo]) => undo === "wanted");
+    const [name] = chosen(wanted, whichStep) ?? [];
+    if (!task || name === undefined) return somethingToUndo(model, which);
+    return {
+      text: `undo(${task.id}, "${name}", ${state})`,
+      real: async (real: RealStore) => {
+        const error = state === "done" ? null : errorText;
+        const { store } = real;
+        return await store.workflows.writes.storeUndo(await versionOf(real, task.id), name, state, error);
+      },
+      model: () => {
+        model.of(task.id).undos.set(name, state);
+        return true;
+      },
+    };
+  });
+
+/** How an attempt to undo ends: the task with it, or not yet. */
+const undoEnded = fc
+  .tuple(nth, fc.constantFrom("is over", "is over", "fails", "is given back"))
+  .map(([which, how]) => (model: FlowModel) => {
+    const task = chosen(model.undoing("running"), which);
+    if (!task) return somethingToUndo(model, which);
+    const isUndone = [...task.undos.values()].every((state) => state === "done");
+    const kind = isUndone ? task.ending.kind : "failed";
+    let became: Outcome | undefined;
+    return {
+      text: `the attempt to undo ${how}(${task.id})`,
+      real: async (real: RealStore) => {
+        const outcome = undoOutcome(ownerOf(await versionOf(real, task.id)), how, kind);
+        const { refused } = await real.store.settleAndClaim({ outcomes: [outcome], claim: undefined });
+        // What the database refuses ends in another way, which the store says.
+        became = refused?.has(outcome) ? refused.get(outcome)?.stored : outcome;
+      },
+      model: () => {
+        if (became) model.undoEnded(model.of(task.id), became);
+      },
+    };
+  });
+
+function undoOutcome(of: ReturnType<typeof ownerOf>, how: string, kind: "failed" | "cancelled"): Outcome {
+  if (how === "is over") return { ...of, kind, error: errorText, attempt: undefined, ending: "is over" };
+  if (how === "is given back") return { ...of, kind: "interrupted", ending: "goes on" };
+  return { ...of, kind: "failed", error: errorText, attempt: failedAttempt, ending: "goes on" };
+}
+
+/** For a step that needs a task that undoes its steps: a running one gets such a step, or is cancelled. */
+function somethingToUndo(model: FlowModel, which: number): Operation | undefined {
+  const running = model.with("running");
+  const ready = chosen(
+    running.filter(({ undos }) => undos.size > 0),
+    which,
+  );
+  if (ready) return cancelOf(ready.id, which % 4 === 0);
+  const task = chosen(running, which);
+  return task && stepOf(model, task, true);
+}
+
+/** Between any two of the operations above. */
+const crashed = (model: FlowModel): Operation => ({
+  text: "the worker dies, and another one comes",
+  real: async ({ store }) => {
+    const worker = (await store.workers()).find(({ id }) => id === `w${model.workers}`);
+    assert.ok(worker);
+    // Those that other transactions have locked are left for the next call.
+    while ((await store.rescue(worker.id, worker.beat)) !== 0);
+    await store.register(newWorker(`w${model.workers + 1}`, { concurrency: 1_000 }));
+  },
+  model: () => model.crash(newTask().maxRetries),
+});
 
 /** Nothing is left to repair, whatever has happened. */
 const repaired: Operation = {
@@ -404,6 +569,8 @@ export function workflowSteps(faults: readonly Fault["how"][]): fc.Arbitrary<Ste
     ...[safe(fc.constant(() => enqueued)), begins, ends, ends, ends, waits, waits, waits],
     ...[failing(stepped), failing(started), failing(started), failing(cancelled), failing(emitted)],
     ...[failing(fc.constant(() => later)), failing(grouped), failing(grown), failing(chained)],
+    ...[failing(steppedLate), failing(stopped), failing(fc.constant(taken)), failing(fc.constant(taken))],
+    ...[failing(undone), failing(undone), failing(undoEnded), safe(fc.constant(crashed))],
     safe(fc.constant(() => repaired)),
   ];
 }

@@ -17,6 +17,11 @@ const amongMany = (test: string) => ({
   test: `many children on SQLite > ${test}`,
 });
 
+const inModel = {
+  file: "test/model/workflows.test.ts",
+  test: "each end, event and time wakes the tasks that wait for it, once, and no other one",
+};
+
 const undoneAtTheEnd = "a task that fails undoes its stored steps, the last one first, and ends then";
 const undoneAfterCancel =
   "a saga that is cancelled while it waits is undone, in spite of a pause, and holds its key until then";
@@ -566,5 +571,45 @@ export const workflowFaults: readonly Mutant[] = [
     find: "tasks.onRetry = (id) => undo.onRetry(id)",
     replace: "tasks.onRetry = undefined",
     caughtBy: undoOnSqlite("a step that was not undone is undone when a task that was retried fails again"),
+  },
+  {
+    name: "a-parent-undoes-before-its-children",
+    why: "An order is refunded while its parcel is still being called back.",
+    in: "UndoOperations.#hasUndoingBelow",
+    find: "found.some(isEnding)",
+    replace: "found.length < 0",
+    caughtBy: inModel,
+  },
+  {
+    name: "a-step-of-a-stopping-attempt-is-refused",
+    why: "A charge that was made when its task was cancelled is neither stored nor undone.",
+    in: "UndoOperations.isStopping",
+    find: "row?.name.startsWith(`${free}:${generationId}:`) === true",
+    replace: "row?.name === free",
+    caughtBy: inModel,
+  },
+  {
+    name: "an-undo-begins-beside-the-function",
+    why: "A step is undone while the function of its task goes on.",
+    in: "UndoOperations.#hold",
+    find: "endOf(task)?.stillRuns ? heldBy(task) : free",
+    replace: "free",
+    caughtBy: inModel,
+  },
+  {
+    name: "a-failed-attempt-to-undo-is-repeated-at-once",
+    why: "A function that fails at once is called without a pause.",
+    in: "UndoOperations.#hold",
+    find: 'end && end.attempt?.outcome !== "crashed" ? afterFailure : 0',
+    replace: "0",
+    caughtBy: inModel,
+  },
+  {
+    name: "an-attempt-to-undo-that-crashed-waits",
+    why: "The undos after a crash begin five seconds later.",
+    in: "UndoOperations.#hold",
+    find: 'end && end.attempt?.outcome !== "crashed" ? afterFailure : 0',
+    replace: "afterFailure",
+    caughtBy: inModel,
   },
 ];
