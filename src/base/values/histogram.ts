@@ -54,8 +54,10 @@ export class Histogram {
 
   /** Adds what `encode` has written. Ignores text of any other form: a corrupt row must not hide the others. */
   addEncoded(text: string): this {
-    const numbers = numbersIn(text);
-    for (let i = 0; i + 1 < numbers.length; i += 2) {
+    const length = readWhole(text);
+    const numbers = length === undefined ? numbersIn(text) : scratch;
+    const end = length ?? numbers.length;
+    for (let i = 0; i + 1 < end; i += 2) {
       const bucket = numbers[i] as number;
       const count = numbers[i + 1] as number;
       if (Number.isInteger(bucket) && bucket >= 0 && bucket <= last && count > 0 && Number.isFinite(count))
@@ -93,6 +95,36 @@ export class Histogram {
     this.#counts[bucket] = (this.#counts[bucket] as number) + count;
     this.#total += count;
   }
+}
+
+/** The numbers that `readWhole` has read last. */
+const scratch = new Float64Array(2 * bucketCount);
+
+const [zero, nine, comma] = [48, 57, 44];
+
+/**
+ * Reads an array of whole numbers without spaces, as `encode` writes it, into `scratch`. A page of the dashboard reads tens of
+ * thousands of them, and `JSON.parse` takes four times as long. @returns how many they are; undefined: it has another form
+ */
+function readWhole(text: string): number | undefined {
+  if (text === "[]") return 0;
+  const end = text.length - 1;
+  if (text[0] !== "[" || text[end] !== "]") return undefined;
+  let [length, value, digits] = [0, 0, 0];
+  for (let i = 1; i <= end; i += 1) {
+    const code = text.charCodeAt(i);
+    if (code >= zero && code <= nine) {
+      value = value * 10 + (code - zero);
+      digits += 1;
+      continue;
+    }
+    if (digits === 0 || digits > 15 || length === scratch.length) return undefined;
+    if (code !== comma && i !== end) return undefined;
+    scratch[length] = value;
+    length += 1;
+    [value, digits] = [0, 0];
+  }
+  return length;
 }
 
 function numbersIn(text: string): unknown[] {
