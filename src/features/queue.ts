@@ -1,5 +1,7 @@
 /** The queue that `openQueue` gives: the core, and what each feature adds to it. Each feature implements its part in its `index.ts`. */
+
 import type { RetryOptions } from "../base/options/options.ts";
+import type { ScheduleChanges, ScheduleTiming } from "../base/tasks/schedule.ts";
 import type { TransactionOf } from "../queue/drizzle.ts";
 import { internalsOf as coreInternalsOf, type QueueInternals } from "../queue/internals.ts";
 import { CoreQueue } from "../queue/queue.ts";
@@ -73,6 +75,11 @@ export interface Shared {
   reader(): Promise<Queue>;
   /** The same queue over another store of its database: a queue that is not closed. */
   over(store: FullStore): Queue;
+  /**
+   * The next times of a schedule, `most` at most, if it had this timing: of the one with this name, whose other columns stay, or of
+   * a new one. It writes nothing. @throws TypeError, DatabaseError
+   */
+  scheduleTimes(name: string, timing: ScheduleTiming | ScheduleChanges, most: number): Promise<Date[]>;
   /** The metrics as Prometheus reads them. @throws TypeError without the package prom-client; DatabaseError */
   metrics(): Promise<string>;
 }

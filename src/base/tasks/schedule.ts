@@ -65,6 +65,8 @@ export interface ScheduleListOptions {
   limit?: number;
   /** Only schedules whose names come after this one: the last name of the page before. @default from the first */
   after?: string;
+  /** How many of the next times each has in `upcoming`, 1 to 100. @default 3 */
+  times?: number;
 }
 
 /** A schedule, as its row was when it was read. */
@@ -87,7 +89,7 @@ export interface Schedule {
   endAt: Date | null;
   /** When it makes its next task, with its jitter. `null`: never again, or it is paused or broken. */
   nextAt: Date | null;
-  /** The next times, three at most; the first one is `nextAt`. */
+  /** The next times, three at most, if `listSchedules` was not asked for more; the first one is `nextAt`. */
   upcoming: Date[];
   /** The last slot that made a task. */
   lastSlot: Date | null;

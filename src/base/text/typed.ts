@@ -1,4 +1,4 @@
-/** What people type for a time and for a pair of meta: on the command line, and in the address of a page or a form. */
+/** What people type for a time, for missed slots and for a pair of meta: on the command line, and in the address of a page or a form. */
 import { dayExists } from "./days.ts";
 
 /**
@@ -13,6 +13,15 @@ export function typedTime(text: string): Date | "form" | "day" {
   const time = new Date(hasZone ? text : `${text}Z`);
   if (Number.isNaN(time.getTime())) return "form";
   return dayExists(text) ? time : "day";
+}
+
+/** The most slots that `missed` of a schedule may ask for. */
+export const mostMissed = 1_000;
+
+/** Which missed slots of a schedule make tasks: `one`, `skip`, or at most so many. Undefined: it is none of these. */
+export function typedMissed(text: string): "one" | "skip" | { all: number } | undefined {
+  if (text === "one" || text === "skip") return text;
+  return /^[1-9]\d{0,3}$/.test(text) && Number(text) <= mostMissed ? { all: Number(text) } : undefined;
 }
 
 export type Scalar = string | number | boolean | null;

@@ -23,7 +23,7 @@ import type {
   ScheduleState,
   ScheduleWrites,
 } from "./contract.ts";
-import { type Definition, edited, redefined, scheduleProblem, toSchedule } from "./definition.ts";
+import { type Definition, edited, redefined, scheduleProblem, toSchedule, upcomingOf } from "./definition.ts";
 import type { ScheduleActions, ScheduleEntry } from "./methods.ts";
 import { nextDue, nextOf, slotsAfter } from "./slots.ts";
 import { storedCall, taskOf } from "./tasks.ts";
@@ -31,8 +31,13 @@ import { readChanges, readTiming, scheduleName } from "./timing.ts";
 
 /** The most schedules in one page. */
 const mostListed = 1_000;
+/** The most next times that each schedule of a page has. */
+const mostTimes = 100;
 /** The most tasks that one backfill makes: it is one transaction. */
 const mostBackfilled = 10_000;
+
+/** The columns of a row that nobody has written: the time that a row was put off to is told by them. */
+const neverPutOff = { generationId: 0, createdAt: 0, updatedAt: 0 };
 
 /** A row as `ScheduleState` has it. */
 const stateOf = ({
@@ -110,13 +115,26 @@ export class Actions implements ScheduleActions {
   }
 
   listSchedules(options?: ScheduleListOptions): MaybePromise<Schedule[]> {
-    const page = readOptions<ScheduleListOptions>(options, "listSchedules", {
+    const { times, ...page } = readOptions<ScheduleListOptions>(options, "listSchedules", {
       prefix: label,
       after: label,
       limit: integer(1, mostListed),
+      times: integer(1, mostTimes),
     });
     return mapMaybe(this.#store.list(page), (found) => {
-      return this.#read(found.schedules, found.now);
+      return this.#read(found.schedules, found.now, times);
+    });
+  }
+
+  /** The next times of a schedule with this timing, `most` at most: of the one that has this name, or of a new one. */
+  timesOf(name: string, timing: ScheduleTiming | ScheduleChanges, most: number): MaybePromise<Date[]> {
+    const owner = `schedule "${scheduleName(name, "schedule: name")}"`;
+    return mapMaybe(this.#store.list({ names: [name] }), ({ now, schedules: [row] }) => {
+      const definition = row
+        ? edited(row, readChanges(timing, owner), owner)
+        : { name, ...readTiming(timing, owner), func: "", args: "[]", kwargs: "{}", options: "{}" };
+      const next = redefined(row, definition, now) ?? row;
+      return upcomingOf({ ...(next as ScheduleState), ...neverPutOff }, most);
     });
   }
 
@@ -135,8 +153,8 @@ export class Actions implements ScheduleActions {
   }
 
   /** Outside of a transaction that waits for nothing, the event loop goes on in between. */
-  #read(rows: readonly ScheduleRecord[], now: number): MaybePromise<Schedule[]> {
-    const read = (row: ScheduleRecord) => toSchedule(row, now);
+  #read(rows: readonly ScheduleRecord[], now: number, times?: number): MaybePromise<Schedule[]> {
+    const read = (row: ScheduleRecord) => toSchedule(row, now, times);
     return this.#synchronous || rows.length <= slice ? rows.map(read) : inSlices(rows, read);
   }
 

@@ -79,14 +79,17 @@ function hasLostNext(row: ScheduleRecord, now: number): boolean {
   return slotAfter(row, Math.max(now, wholeOr(now, row.lastSlot))) !== null;
 }
 
-/** How many of the next times a schedule shows. */
+/** How many of the next times a schedule shows, if nobody asks for more. */
 const upcomingCount = 3;
 
-/** @param now the database's time at which the row was read */
-export function toSchedule(row: ScheduleRecord, now: number): Schedule {
+/**
+ * @param now the database's time at which the row was read
+ * @param times how many of the next times it shows
+ */
+export function toSchedule(row: ScheduleRecord, now: number, times = upcomingCount): Schedule {
   const { name, func, cron, everyMs, timeZone, overlap, jitterMs, lastTaskId, skipped, pausedAt } = row;
   const problem = scheduleProblem(row) ?? (hasLostNext(row, now) ? lostNext : null);
-  const upcoming = problem === null && pausedAt === null ? upcomingOf(row) : [];
+  const upcoming = problem === null && pausedAt === null ? upcomingOf(row, times) : [];
   return {
     name,
     func,
@@ -121,12 +124,13 @@ export const wholeOr = <T>(otherwise: T, value: number | null): number | T =>
 const dateOf = (time: number | null): Date | null =>
   wholeOr(null, time) === null ? null : new Date(time as number);
 
-function upcomingOf(row: ScheduleRecord): Date[] {
+/** The next times of a schedule, `most` at most. */
+export function upcomingOf(row: ScheduleRecord, most: number): Date[] {
   const next = nextOf(row);
   if (next === null) return [];
   const times = [next];
   let slot: number | null = slotDueAt(row, next);
-  while (times.length < upcomingCount) {
+  while (times.length < most) {
     slot = slotAfter(row, slot);
     if (slot === null) break;
     times.push(dueAt(row, slot));

@@ -2,7 +2,7 @@
 import type { CoreQueue } from "../../queue/queue.ts";
 import type { MaybePromise } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Shared } from "../queue.ts";
 import type { FullTransaction } from "../store.ts";
 import { Actions } from "./actions.ts";
 import { loadCroner } from "./croner.ts";
@@ -18,6 +18,8 @@ export function schedules(queue: CoreQueue): Feature {
     await loadCroner();
     return actions;
   };
+  const scheduleTimes: Shared["scheduleTimes"] = async (name, timing, most) =>
+    await (await open()).timesOf(name, timing, most);
   return {
     methods: methodsOf(async (act) => await act(await open())) as ScheduleMethods,
     within: (inside, settings) => {
@@ -25,6 +27,7 @@ export function schedules(queue: CoreQueue): Feature {
       const actions = new Actions((inside as FullTransaction).schedules, settings);
       return methodsOf(settings.synchronous ? (act) => act(actions) : async (act) => await act(actions));
     },
+    shared: { scheduleTimes },
     jobs: (host) => [new Firing(store.schedules, host)],
   };
 }

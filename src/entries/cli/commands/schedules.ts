@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { timingInWords } from "../../../base/text/timing.ts";
+import { mostMissed, typedMissed } from "../../../base/text/typed.ts";
 import type { Queue, Schedule, ScheduleChanges, ScheduleTiming, Task } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue, withQueue } from "../database.ts";
 import { UsageError } from "../failure.ts";
@@ -24,8 +25,6 @@ type AddOptions = TimingOptions & CallCommandOptions;
 
 /** Schedules that one query of the list reads. */
 const page = 500;
-/** The most slots that `missed` may ask for. */
-const mostMissed = 1_000;
 
 const listExamples = `
 Examples:
@@ -199,8 +198,8 @@ const timingOf = ({ cron, every, timeZone, startAt, endAt, missed, overlap, jitt
 
 /** @throws UsageError */
 function missed(text: string): ScheduleTiming["missed"] {
-  if (text === "one" || text === "skip") return text;
-  if (/^[1-9]\d{0,3}$/.test(text) && Number(text) <= mostMissed) return { all: Number(text) };
+  const read = typedMissed(text);
+  if (read !== undefined) return read;
   throw new UsageError(
     `--missed: expected one, skip, or a number from 1 to ${mostMissed}, got ${JSON.stringify(shortened(text, 60))}`,
   );
