@@ -7,7 +7,7 @@ import { internalsOf as coreInternalsOf, type QueueInternals } from "../queue/in
 import { CoreQueue } from "../queue/queue.ts";
 import type { CoreWithin } from "../queue/transaction.ts";
 import type { Task, TaskId } from "../task.ts";
-import type { CauseMethods } from "./causes/methods.ts";
+import type { Cause, CauseMethods } from "./causes/methods.ts";
 import type { DrainMethods } from "./drain/methods.ts";
 import type { EncryptionMethods } from "./encryption/methods.ts";
 import type { FailureMethods } from "./failures/methods.ts";
@@ -68,6 +68,8 @@ export const Queue: abstract new () => Queue = CoreQueue as never;
 export interface Shared {
   /** What `health()` tells, with what it has counted of pending tasks. */
   healthLook(): Promise<HealthLook>;
+  /** What `listCauses()` finds, by a look that was had already. @throws DatabaseError */
+  causesOf(look: HealthLook): Promise<Cause[]>;
   /**
    * The same queue over connections of its own, which write nothing: for people who look. Its `close` leaves this one open.
    * @throws DatabaseError

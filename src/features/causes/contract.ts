@@ -28,6 +28,7 @@ export interface CrashedAttempt {
   func: string;
   /** Milliseconds since it was found out, by the database's clock. */
   age: number;
+  taskId: number;
 }
 
 /** How many tasks of a queue were pending when a minute began. */

@@ -42,16 +42,22 @@ export function causes(queue: Queue): Feature {
       return await setThresholds(store.causes, changes);
     },
   };
-  return { methods };
+  const causesOf = async (look: HealthLook) => causesIn(await factsOf(queue, database, look));
+  return { methods, shared: { causesOf } };
 }
 
 /** One query after another: a look takes one connection of the queue's pool, not all. */
-async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>): Promise<Facts> {
+async function factsOf(
+  queue: Queue,
+  database: () => Promise<Diagnosis[]>,
+  look?: HealthLook,
+): Promise<Facts> {
   const { store } = internalsOf(queue);
   // This process's clock may be apart from the one that has written since when something is paused.
   const now = await store.causes.now();
   const thresholds = await thresholdsOf(store.causes);
-  const { health, pending } = await lookAtHealth(queue);
+  const { health, pending } = look ?? (await lookAtHealth(queue));
+  const running = await store.causes.running(most.running);
   const heads = await store.causes.heads(levelsThatWait(pending, thresholds.starvedAfter));
   return {
     now,
@@ -61,8 +67,9 @@ async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>): Prom
     backlog: pending,
     limits: await queue.listLimits(),
     recent: await queue.functionStats({ from: now - thresholds.failingWithin }),
-    usual: await queue.functionStats(),
-    running: await store.causes.running(most.running),
+    // Nothing hangs before that, so that nobody asks how long it takes as a rule.
+    usual: running.some(({ age }) => age > thresholds.hungAfter) ? await queue.functionStats() : [],
+    running,
     crashes: await store.causes.crashes(thresholds.crashingWithin, most.crashed),
     piles: await store.causes.piles(thresholds.pilingTasks, most.piled),
     depths: await store.causes.depths(thresholds.behindFor + depthMargin),

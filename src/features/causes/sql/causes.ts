@@ -29,7 +29,7 @@ function statementsOf(d: Dialect) {
 
     /** By the ids of attempts: no index has their times. */
     crashes: (p) => sql`
-      select crashed_worker, func, age from (
+      select crashed_worker, func, age, crashed_task from (
         select task_id as crashed_task, worker_id as crashed_worker, outcome as ended, ${d.minus(d.now(p), sql`ended_at`)} as age
         from dbq_attempts order by id desc ${d.atMost(p.most)}) as latest ${d.joinEach} dbq_tasks
       where dbq_tasks.id = ${d.only(sql.raw("crashed_task"))} and ended = 'crashed' and age <= ${d.integer(p.within)}`,
@@ -90,10 +90,11 @@ export class CauseOperations {
     const found = yield* rows(this.#s.crashes, { within, most });
     return found
       .filter(([workerId]) => workerId !== null)
-      .map(([workerId, func, age]) => ({
+      .map(([workerId, func, age, taskId]) => ({
         workerId: String(workerId),
         func: String(func),
         age: Math.max(0, Number(age) || 0),
+        taskId: Number(taskId),
       }));
   }
 
