@@ -319,6 +319,8 @@ export const dbqAudit = mysqlTable(
     target: name("target", { length: 255 }).notNull(),
     /** How many it changed. */
     count: bigint("count", whole).notNull().default(1),
+    /** Why, in the words of the person. */
+    reason: name("reason", { length: 255 }),
   },
   (t) => [index("dbq_audit_target").on(t.target, t.id)],
 );

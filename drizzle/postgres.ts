@@ -304,6 +304,8 @@ const auditIn = <S extends string | undefined>(table: PgTableFn<S>) =>
       target: text("target").notNull(),
       /** How many it changed. */
       count: bigint("count", whole).notNull().default(1),
+      /** Why, in the words of the person. */
+      reason: text("reason"),
     },
     (t) => [index("dbq_audit_target").on(t.target, t.id)],
   );

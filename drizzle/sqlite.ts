@@ -270,6 +270,8 @@ export const dbqAudit = sqliteTable(
     target: text("target").notNull(),
     /** How many it changed. */
     count: integer("count").notNull().default(1),
+    /** Why, in the words of the person. */
+    reason: text("reason"),
   },
   (t) => [index("dbq_audit_target").on(t.target, t.id)],
 );

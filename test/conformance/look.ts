@@ -320,6 +320,25 @@ const bulk: Case[] = [
     },
   },
   {
+    name: "many are edited at once: those that wait for their start, with what else they have left as it is",
+    run: async ({ store }) => {
+      const tasks = await eachStatus(store);
+      const open = tasks.filter(({ status }) => status === "pending" || status === "scheduled");
+      const all = tasks.map(({ id }) => id);
+      assert.deepEqual(
+        await store.look.editEach(all, { queueName: "other", priority: 8 }),
+        open.map(({ id }) => id),
+      );
+      for (const { id, status, args, waitUntil } of open) {
+        const now = await recordOf(store, id);
+        assert.deepEqual(
+          [now.status, now.args, now.waitUntil, now.queueName, now.priority],
+          [status, args, waitUntil, "other", 8],
+        );
+      }
+    },
+  },
+  {
     name: "a task whose key another one holds is left out of a retry of many, and the others are retried",
     run: async ({ store }) => {
       const done = await taskIn(store, "completed", { uniqueKey: "k" });
@@ -332,7 +351,7 @@ const bulk: Case[] = [
   {
     name: "an action of a person and what is kept of it are one transaction: neither is there without the other",
     run: async ({ store, sql }) => {
-      const entry = { actor: "eva", action: "cancel", target: "some tasks" };
+      const entry = { actor: "eva", action: "cancel", target: "some tasks", reason: null };
       const kept = async () =>
         (await store.look.audits(undefined, 10)).map(({ action, count }) => [action, count]);
       const [a = 0, b = 0, c = 0] = await many(store, 3);
@@ -377,17 +396,37 @@ const bulk: Case[] = [
     },
   },
   {
-    name: "actions are kept, and read by their target, newest first",
+    name: "an action also keeps what it says of another task, in the same transaction",
     run: async ({ store }) => {
-      await store.look.audit({ actor: "eva", action: "retry", target: "task 7", count: 1 });
-      await store.look.audit({ actor: null, action: "cancel", target: "status=failed", count: 12 });
+      const noting = store.noting({
+        ...{ actor: "eva", action: "enqueue", target: "task 7", reason: "again" },
+        countOf: (answer) => (answer as unknown[]).length,
+        alsoOf: (answer) => ({
+          action: "copy of task 7",
+          target: `task ${(answer as { id: number }[])[0]?.id}`,
+        }),
+      });
+      const [made] = await noting.insert([newTask()], "report");
+      const kept = async (target: string) =>
+        (await store.look.audits(target, 10)).map(({ action, reason, count }) => [action, reason, count]);
+      assert.deepEqual(await kept("task 7"), [["enqueue", "again", 1]]);
+      assert.deepEqual(await kept(`task ${made?.id}`), [["copy of task 7", "again", 1]]);
+    },
+  },
+  {
+    name: "actions are kept with their reasons, and read by their target, newest first",
+    run: async ({ store }) => {
+      const retried = { actor: "eva", action: "retry", target: "task 7", count: 1 };
+      const cancelled = { actor: null, action: "cancel", target: "status=failed", count: 12 };
+      await store.look.audit({ ...retried, reason: "the provider is back 🌊" });
+      await store.look.audit({ ...cancelled, reason: null });
       const named = (await store.look.audits(undefined, 10)).map(({ at, ...rest }) => {
         assert.ok(Math.abs(at - Date.now()) < minute);
         return rest;
       });
       assert.deepEqual(named, [
-        { actor: null, action: "cancel", target: "status=failed", count: 12 },
-        { actor: "eva", action: "retry", target: "task 7", count: 1 },
+        { ...cancelled, reason: null },
+        { ...retried, reason: "the provider is back 🌊" },
       ]);
       assert.equal((await store.look.audits("task 7", 10)).length, 1);
     },
@@ -396,7 +435,7 @@ const bulk: Case[] = [
     name: "old actions are deleted, the oldest first, and younger ones stay",
     run: async ({ store }) => {
       for (const target of ["task 1", "task 2", "task 3"])
-        await store.look.audit({ actor: null, action: "retry", target, count: 1 });
+        await store.look.audit({ actor: null, action: "retry", target, count: 1, reason: null });
       const left = async () => (await store.look.audits(undefined, 10)).map(({ target }) => target);
       assert.equal(await store.look.pruneAudits(minute, 10), 0);
       assert.deepEqual(await left(), ["task 3", "task 2", "task 1"]);

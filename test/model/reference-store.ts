@@ -151,6 +151,7 @@ const missingLook = {
   get: missing("look"),
   texts: missing("look"),
   edit: missing("look"),
+  editEach: missing("look"),
   retryEach: missing("look"),
   cancelEach: missing("look"),
   deleteEach: missing("look"),

@@ -1,6 +1,7 @@
 /** What a person asks for by POST: each action says in words what it did, and is kept in `dbq_audit`. */
 
 import { show } from "../../base/options/durations.ts";
+import { integer, label, readOptions, time } from "../../base/options/validators.ts";
 import { remoteTask } from "../../base/tasks/registry.ts";
 import { isEnding } from "../../base/values/ending.ts";
 import { present } from "../../base/values/present.ts";
@@ -12,8 +13,9 @@ import {
   TaskNotFoundError,
   TaskUndoingError,
 } from "../../errors.ts";
-import type { Operated } from "../../store.ts";
+import type { Inserted, Operated } from "../../store.ts";
 import type { Task, TaskStatus } from "../../task.ts";
+import type { AuditEntry, TaskEdit } from "../look/contract.ts";
 import type { Queue } from "../queue.ts";
 import type { Access, Action } from "./access.ts";
 import {
@@ -29,6 +31,7 @@ import {
 import { inexactIn, isSameJson } from "./json-text.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
+import { copyOf } from "./pages/difference.tsx";
 import { actsOn } from "./pages/tasks.tsx";
 import { doneTo, grouped, tasksText } from "./pages/ui.tsx";
 import { filterOf, mustKnow, type Query, taskIdOf } from "./query.ts";
@@ -67,10 +70,12 @@ export function must(access: Access, action: Action): void {
 
 interface TaskAction {
   needs: Action;
-  /** The names of its fields; another one is refused. */
+  /** The names of its fields; another one is refused. Each action takes a `reason`, too, which `dbq_audit` keeps. */
   accepts: readonly string[];
   /** Whether an answer of the store means that something was done. @default any but that there is no such task */
   isDone?: (answer: Operated, fields: Fields) => boolean;
+  /** What is kept of another task that an answer of the store tells of. */
+  alsoOf?: (answer: unknown, task: Task) => Pick<AuditEntry, "action" | "target"> | undefined;
   /** Does it, and returns a sentence for the person. `queue` writes its row of `dbq_audit` in the same transaction. */
   act: (queue: Queue, task: Task, fields: Fields, look: Look) => Promise<string>;
 }
@@ -105,7 +110,7 @@ const taskActions: Readonly<Record<string, TaskAction>> = {
   },
   cancel: {
     needs: "cancel",
-    accepts: ["reason"],
+    accepts: [],
     act: async (queue, { id, status: before }, fields) => {
       const reason = reasonOf(fields) ?? "cancelled in the dashboard";
       const { status, undoing } = await queue.cancelTask(id, { reason });
@@ -137,10 +142,16 @@ const taskActions: Readonly<Record<string, TaskAction>> = {
   },
   enqueue: {
     needs: "enqueue",
-    accepts: [],
-    act: async (queue, task, _, look) => {
-      const { id: before, func, args, kwargs, meta, priority, queueName } = task;
-      await mustBeExact(look, before);
+    accepts: ["args"],
+    alsoOf: (answer, { id }) => {
+      const [made] = answer as Inserted[];
+      return made && { action: copyOf(id), target: `task ${made.id}` };
+    },
+    act: async (queue, task, fields, look) => {
+      const { id: before, func, kwargs, meta, priority, queueName } = task;
+      const given = (await withoutSameArgs(look, before, fields)).args;
+      await mustBeExact(look, before, given === undefined ? ["args", "kwargs", "meta"] : ["kwargs", "meta"]);
+      const args = given === undefined ? task.args : arrayField(given);
       const { maxRetries, timeout, groupKey } = task;
       const again = remoteTask(func).with({
         ...{ kwargs, meta, priority, queueName, maxRetries },
@@ -148,7 +159,7 @@ const taskActions: Readonly<Record<string, TaskAction>> = {
         ...(groupKey === null ? {} : { group: groupKey }),
       });
       const id = await queue.enqueueTask(again, ...args);
-      return `Task ${id} is enqueued, with the same arguments.`;
+      return `Task ${id} is enqueued, with ${given === undefined ? "the same" : "other"} arguments.`;
     },
   },
 };
@@ -168,14 +179,16 @@ export async function actOnTask(
   if (!known) throw new Missing(`there is no action ${action}`);
   must(access, known.needs);
   const fields = await read();
-  mustKnow("field", Object.keys(fields), known.accepts);
+  mustKnow("field", Object.keys(fields), [...known.accepts, "reason"]);
   const whole = taskIdOf(id);
   const task = whole === undefined ? undefined : await look.queue.getTask(whole);
   if (!task) throw new Missing(`there is no task ${id}`);
   const { isDone = (answer) => answer !== undefined } = known;
   const queue = look.noting({
     ...{ actor: access.actor, action: String(action), target: `task ${task.id}` },
+    reason: reasonOf(fields) ?? null,
     countOf: (answer) => (Array.isArray(answer) ? answer.length : Number(isDone(answer as Operated, fields))),
+    alsoOf: (answer) => known.alsoOf?.(answer, task),
   });
   return { ok: true, message: await known.act(queue, task, fields, look).catch(explained) };
 }
@@ -192,10 +205,14 @@ export function explained(error: unknown): never {
 }
 
 /** @throws BadQuery when the arguments of another task would not be the same */
-async function mustBeExact(look: Look, id: number): Promise<void> {
-  const { args, kwargs, meta } = (await look.get(id))?.json ?? {};
-  const number = [args, kwargs, meta]
-    .map((text) => inexactIn(text ?? ""))
+async function mustBeExact(
+  look: Look,
+  id: number,
+  columns: readonly ("args" | "kwargs" | "meta")[],
+): Promise<void> {
+  const json = (await look.get(id))?.json;
+  const number = columns
+    .map((column) => inexactIn(json?.[column] ?? ""))
     .find((found) => found !== undefined);
   if (number === undefined) return;
   throw new BadQuery(
@@ -221,9 +238,9 @@ function changesOf({ args, priority, queueName, waitUntil, generationId }: Field
   });
 }
 
-/** A field that was left empty is as one that is not there. @throws BadQuery */
-const reasonOf = ({ reason }: Fields): string | undefined =>
-  reason === null ? undefined : textField(reason, "reason") || undefined;
+/** Why a person does it. A field that was left empty is as one that is not there. @throws BadQuery */
+export const reasonOf = ({ reason }: Fields): string | undefined =>
+  reason === null ? undefined : textField(reason, "reason")?.trim() || undefined;
 
 // ---- many tasks ------------------------------------------------------------------------------
 
@@ -237,7 +254,9 @@ export interface Bulk {
   filter: ReturnType<typeof filterOf> & { status: readonly TaskStatus[] };
   /** A text that the arguments or errors of the tasks hold. */
   text: string | undefined;
-  /** The message of the error of cancelled tasks. */
+  /** What of the tasks becomes another one; undefined for another action, and before it is confirmed. */
+  changes: TaskEdit | undefined;
+  /** Why the person does it: for the audit, and the message of the error of cancelled tasks. */
   reason: string | undefined;
   isConfirmed: boolean;
   isPreview: boolean;
@@ -260,6 +279,9 @@ const bulkFields = [
   "reason",
 ];
 
+/** Those of an edit: what becomes of the tasks. */
+const editFields = ["queueName", "priority", "waitUntil"];
+
 /** Whether the person may take any action on many tasks: the body says which one is meant. @throws Forbidden */
 export function mustActOnMany(access: Access): void {
   if (!Object.keys(actsOn).some((action) => access.may(action as BulkAction)))
@@ -274,11 +296,12 @@ export function bulkOf(fields: Fields, access: Access): Bulk {
   must(access, action);
   const given = filterField(fields);
   const others = Object.keys(fields).filter((name) => !isOfFilter(name));
-  mustKnow("field", others, bulkFields);
+  mustKnow("field", others, action === "edit" ? [...bulkFields, ...editFields] : bulkFields);
   const ids = idsOf(fields, given);
   const query = given ?? {};
   const filter = filterOf(query) as { status?: readonly TaskStatus[] };
   const preview = flagField(fields.preview, "preview");
+  const isConfirmed = flagField(fields.confirmed, "confirmed") === true || preview === false;
   const statuses = actsOn[action].filter((status) => !filter.status || filter.status.includes(status));
   return {
     action,
@@ -286,11 +309,35 @@ export function bulkOf(fields: Fields, access: Access): Bulk {
     filter: { ...filter, status: statuses },
     text: ids ? undefined : query.q,
     reason: reasonOf(fields),
-    isConfirmed: flagField(fields.confirmed, "confirmed") === true || preview === false,
+    changes: action === "edit" && isConfirmed ? bulkChangesOf(fields) : undefined,
+    isConfirmed,
     isPreview: preview === true,
     step: flagField(fields.step, "step") === true,
     after: fields.after === undefined ? undefined : wholeField(fields.after, "after", 0),
   };
+}
+
+/** @throws BadQuery when nothing is to change, and for a wrong value */
+function bulkChangesOf({ queueName, priority, waitUntil }: Fields): TaskEdit {
+  const isGiven = (value: unknown) => value !== undefined && value !== null;
+  const isNow = typeof waitUntil === "string" && waitUntil.trim() === "now";
+  const changes = changesOf({
+    ...(isGiven(queueName) && { queueName }),
+    ...(isGiven(priority) && { priority }),
+    ...(isGiven(waitUntil) && { waitUntil: isNow ? null : waitUntil }),
+  });
+  if (Object.keys(changes).length === 0)
+    throw new BadQuery("nothing to change: give a queue, a priority or a time");
+  try {
+    return readOptions<Pick<TaskEdit, "queueName" | "priority" | "waitUntil">>(changes, "", {
+      queueName: label,
+      priority: integer(-2_147_483_648, 2_147_483_647),
+      waitUntil: (value, name) => (value === null ? null : time(value, name)),
+    });
+  } catch (error) {
+    if (error instanceof TypeError) throw new BadQuery(error.message.replace(/^: /, ""));
+    throw error;
+  }
 }
 
 const isBulk = (action: string): action is BulkAction => Object.hasOwn(actsOn, action);
@@ -324,12 +371,13 @@ export async function countBulk(
 
 /** Acts on the selected tasks, or on those that match, newest first, `cap` at most. @throws DatabaseError */
 export async function actOnMany(look: Look, access: Access, bulk: Bulk): Promise<Done> {
-  const { action, filter, ids, text } = bulk;
-  const target = ids
+  const { action, filter, ids, text, reason = null } = bulk;
+  const which = ids
     ? `${ids.length} selected ${ids.length === 1 ? "task" : "tasks"}`
     : describe({ ...filter, ...present({ q: text }) });
+  const target = bulk.changes === undefined ? which : `${which}: ${changesText(bulk.changes)}`;
   const queue = look.noting({
-    ...{ actor: access.actor, action, target },
+    ...{ actor: access.actor, action, target, reason },
     countOf: (answer) => (Array.isArray(answer) ? answer.length : Number(isChanged(answer as Operated))),
   });
   const done = ids ? await actOnSelected(look, queue, bulk, ids) : await actOnMatching(look, queue, bulk);
@@ -347,23 +395,23 @@ interface DoneToMany {
 async function actOnSelected(
   look: Look,
   queue: Queue,
-  { action, reason }: Bulk,
+  { action, reason, changes }: Bulk,
   ids: readonly number[],
 ): Promise<DoneToMany> {
   const existing = new Set(await look.existing(ids));
   const missing = ids.filter((id) => !existing.has(id));
-  return { ...(await look.act(queue, action, [...existing], reason)), missing, next: null };
+  return { ...(await look.act(queue, action, [...existing], { reason, changes })), missing, next: null };
 }
 
 async function actOnMatching(
   look: Look,
   queue: Queue,
-  { action, filter, step, after, text, reason }: Bulk,
+  { action, filter, step, after, text, reason, changes }: Bulk,
 ): Promise<DoneToMany> {
   // No status is left that the action is for; a filter without statuses would be one of all tasks.
   if (filter.status.length === 0) return { changed: 0, skipped: 0, missing: [], next: null };
   const budget = text === undefined ? undefined : step ? stepBudget : wholeBudget;
-  const walk = { limit: cap, after, isOneStep: step, text, budget, reason };
+  const walk = { limit: cap, after, isOneStep: step, text, budget, reason, changes };
   return { ...(await look.actOnAll(queue, action, filter, walk)), missing: [] };
 }
 
@@ -392,6 +440,16 @@ function missingText(ids: readonly number[]): string {
   const listed = `${ids.slice(0, mostListed).join(", ")}${more}`;
   return ids.length === 1 ? `There is no task ${listed}.` : `There are no tasks ${listed}.`;
 }
+
+/** What becomes of the tasks, for the audit. */
+const changesText = ({ queueName, priority, waitUntil }: TaskEdit): string =>
+  [
+    queueName === undefined ? [] : [`queue=${queueName}`],
+    priority === undefined ? [] : [`priority=${priority}`],
+    waitUntil === undefined ? [] : [`time=${waitUntil === null ? "now" : new Date(waitUntil).toISOString()}`],
+  ]
+    .flat()
+    .join(" ");
 
 const describe = (filter: object): string =>
   `tasks with ${Object.entries(filter)

@@ -43,3 +43,53 @@ function inLines(all: readonly string[]): string | undefined {
   }
   return out;
 }
+
+/** A value that differs between two texts; `null`: it is not there. */
+export interface Difference {
+  /** Where it stands, such as `[0].to`. */
+  path: string;
+  before: string | null;
+  after: string | null;
+}
+
+/** What differs between two JSON texts, value by value, `most` at most; undefined: one of them is not JSON. */
+export function differences(before: string, after: string, most: number): Difference[] | undefined {
+  if (!isJson(before) || !isJson(after)) return undefined;
+  const [a, b] = [leavesOf(before), leavesOf(after)];
+  const found: Difference[] = [];
+  for (const path of new Set([...a.keys(), ...b.keys()])) {
+    if (a.get(path) === b.get(path)) continue;
+    if (found.length === most) break;
+    found.push({ path, before: a.get(path) ?? null, after: b.get(path) ?? null });
+  }
+  return found;
+}
+
+/** Each value that holds no other one, by its path. Numbers stay as they are written. */
+function leavesOf(text: string): Map<string, string> {
+  const leaves = new Map<string, string>();
+  const all = text.match(tokens) ?? [];
+  let at = 0;
+  const read = (path: string): void => {
+    const token = all[at] ?? "";
+    at += 1;
+    if (token !== "{" && token !== "[") {
+      leaves.set(path, token);
+      return;
+    }
+    const end = token === "{" ? "}" : "]";
+    if (all[at] === end) leaves.set(path, `${token}${end}`);
+    for (let i = 0; all[at] !== end; i += 1) {
+      if (all[at] === ",") at += 1;
+      if (token === "[") read(`${path}[${i}]`);
+      else {
+        const key = JSON.parse(all[at] ?? '""') as string;
+        at += 2;
+        read(/^[\w$]+$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`);
+      }
+    }
+    at += 1;
+  };
+  read("");
+  return leaves;
+}

@@ -2,13 +2,17 @@
 import { readCountFilter } from "../../base/options/options.ts";
 import { isMissingPackage } from "../../base/runtime/packages.ts";
 import type { PendingTasks } from "../../base/tasks/pending.ts";
+import type { ScheduleChanges, ScheduleTiming } from "../../base/tasks/schedule.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import { type ListedTask, toListedTask, toTask } from "../../base/values/records.ts";
 import { storable } from "../../base/values/storable.ts";
 import type { Task, TaskRecord } from "../../task.ts";
+import type { CrashedAttempt } from "../causes/contract.ts";
+import type { Cause } from "../causes/methods.ts";
 import type { FailuresInTime } from "../failures/contract.ts";
+import type { HealthLook } from "../inspect/methods.ts";
 import type { LimitsOfTask, TaskPlace } from "../limits/contract.ts";
-import type { AuditEntry, Note } from "../look/contract.ts";
+import type { AuditEntry, Note, TaskEdit } from "../look/contract.ts";
 import type { BulkResult } from "../look/methods.ts";
 import { actOnAll, type BulkAction, type BulkKind, bulkAction, type Walk } from "../operate/bulk.ts";
 import { countTo, type FindOptions, type Found, findTasks } from "../operate/find.ts";
@@ -27,6 +31,9 @@ const [mostSteps, mostWaits, mostWaiting] = [500, 10_000, 200];
 /** Waits of a task that are listed. */
 const waitsOfEach = 10;
 
+/** Recorded attempts that a look for dead workers goes through. */
+export const mostRecorded = 2_000;
+
 /** Pending tasks that are counted of each function in a queue, and of all together. */
 const mostPending = { each: 10_000, all: 50_000 } as const;
 
@@ -42,8 +49,25 @@ const toRunWait = ({ kind, target, deadline }: StoredWait): RunWait => ({
 /** A text as such a column can hold it. */
 const fitting = (text: string): string => [...storable(text)].slice(0, longestNoted).join("");
 
-const actionOn = (queue: Queue, kind: BulkKind, reason = "cancelled in the dashboard"): BulkAction =>
-  bulkAction(internalsOf(queue), kind, reason);
+/** What is done to many tasks. `changes`: of an edit. */
+interface OnMany {
+  reason?: string | undefined;
+  changes?: TaskEdit | undefined;
+}
+
+function actionOn(
+  queue: Queue,
+  kind: BulkKind | "edit",
+  { reason = "cancelled in the dashboard", changes = {} }: OnMany,
+): BulkAction {
+  const { store, wakeups } = internalsOf(queue);
+  if (kind !== "edit") return bulkAction({ store, wakeups }, kind, reason);
+  return async (ids) => {
+    const changed = await store.look.editEach(ids, changes);
+    wakeups.workAdded(true);
+    return changed;
+  };
+}
 
 /** The columns whose JSON a look shows as it is stored. */
 type JsonColumn = "args" | "kwargs" | "result" | "meta";
@@ -82,6 +106,17 @@ export class Look {
     return { ...rest, tasks: tasks.map(toListedTask) };
   }
 
+  /** What `queue.health()` says, and what it has counted of pending tasks. @throws DatabaseError */
+  async health(): Promise<HealthLook> {
+    const { healthLook } = internalsOf(this.reader).shared;
+    return healthLook ? await healthLook() : { health: await this.reader.health(), pending: [] };
+  }
+
+  /** The causes, by a look that was had already. @throws DatabaseError */
+  async causes(look: HealthLook): Promise<Cause[]> {
+    return (await internalsOf(this.reader).shared.causesOf?.(look)) ?? [];
+  }
+
   /** The newest running tasks. @throws DatabaseError */
   async running(limit: number): Promise<ListedTask[]> {
     return await listBeginnings(this.reader, { status: "running", limit });
@@ -105,6 +140,11 @@ export class Look {
   /** How many attempts of each function ended since this time, by outcome. @throws DatabaseError */
   readonly outcomes = async (since: Date): Promise<FunctionCount[]> =>
     await this.#reads.stats.counts(since.getTime());
+
+  /** The attempts that ended with their worker within so many milliseconds, of the attempts that were recorded last. @throws DatabaseError */
+  async crashes(within: number): Promise<CrashedAttempt[]> {
+    return await this.#reads.causes.crashes(within, mostRecorded);
+  }
 
   /** How many attempts ended with each of these kinds of failures, by parts of a time. @throws DatabaseError */
   async failureTimes(ids: readonly string[], from: number, step: number): Promise<FailuresInTime[]> {
@@ -184,8 +224,9 @@ export class Look {
   noting(note: Note): Queue {
     const { store, shared, wakeups } = internalsOf(this.queue);
     if (!shared.over) throw new TypeError("dashboard: expected a queue of openQueue");
-    const [actor, target] = [note.actor === null ? null : fitting(note.actor), fitting(note.target)];
-    const queue = shared.over(store.noting({ ...note, actor, target }));
+    const [actor, reason] = [note.actor, note.reason].map((text) => (text === null ? null : fitting(text)));
+    const kept = { ...note, actor: actor ?? null, reason: reason ?? null, target: fitting(note.target) };
+    const queue = shared.over(store.noting(kept));
     const own = internalsOf(queue).wakeups;
     own.onWorkAdded((later) => wakeups.workAdded(later));
     own.onTaskChanged((ids) => wakeups.taskChanged(ids));
@@ -195,23 +236,23 @@ export class Look {
   /** Acts on these tasks in one transaction. @throws DatabaseError */
   async act(
     queue: Queue,
-    kind: BulkKind,
+    kind: BulkKind | "edit",
     ids: readonly number[],
-    reason?: string | undefined,
+    on: OnMany = {},
   ): Promise<BulkResult> {
-    const changed = await actionOn(queue, kind, reason)(ids);
+    const changed = await actionOn(queue, kind, on)(ids);
     return { changed: changed.length, skipped: ids.length - changed.length };
   }
 
   /** Acts on the tasks that match, newest first, in small transactions. @throws as `find` */
   async actOnAll(
     queue: Queue,
-    kind: BulkKind,
+    kind: BulkKind | "edit",
     filter: unknown,
-    { reason, ...walk }: Walk & { reason?: string | undefined },
+    { reason, changes, ...walk }: Walk & OnMany,
   ): Promise<BulkResult & { next: number | null }> {
     const { store } = internalsOf(queue);
-    return await actOnAll(store, readCountFilter(filter), actionOn(queue, kind, reason), walk);
+    return await actOnAll(store, readCountFilter(filter), actionOn(queue, kind, { reason, changes }), walk);
   }
 
   /** The last actions about this target, or about any; newest first. @throws DatabaseError */
@@ -228,6 +269,11 @@ export class Look {
       if (error instanceof TypeError && isMissingPackage(error.cause)) throw new Unavailable(error.message);
       throw error;
     }
+  }
+
+  /** The next times of a schedule, if it had this timing. @throws TypeError for a wrong one; DatabaseError */
+  async scheduleTimes(name: string, timing: ScheduleTiming | ScheduleChanges, most: number): Promise<Date[]> {
+    return (await internalsOf(this.reader).shared.scheduleTimes?.(name, timing, most)) ?? [];
   }
 
   /** Closes the connections of the reader. */

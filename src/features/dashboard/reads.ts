@@ -42,19 +42,31 @@ export const ofOpenPages = (pollInterval: number): Ages => ({
 
 const longest = 10_000;
 
+/** Where results come from. */
+type Sources = Pick<Look, "reader" | "outcomes" | "health" | "causes">;
+
 export class SharedReads {
   readonly #known = new Map<string, { at: number; read: Promise<unknown> }>();
 
   /** @throws DatabaseError, of each read */
-  of({ reader, outcomes }: Pick<Look, "reader" | "outcomes">, { health, statistics }: Ages): Reads {
+  of(look: Sources, { health, statistics }: Ages): Reads {
+    const { reader, outcomes } = look;
+    // What one page asks for twice is read once, also where it reads anew.
+    const own = new Map<string, Promise<unknown>>();
+    const read = <T>(key: string, age: number, load: () => Promise<T>): Promise<T> => {
+      const known = own.get(key) ?? this.#read(key, age, load);
+      if (age === 0) own.set(key, known);
+      return known as Promise<T>;
+    };
+    // The causes begin with all that the health shows: of a million tasks, this is half of what a page costs.
+    const healthLook = () => read("health", health, () => look.health());
     return {
-      health: () => this.#read("health", health, () => reader.health()),
-      causes: () => this.#read("causes", health, () => reader.listCauses()),
-      failures: (asked) => this.#read(keyOf("failures", asked), statistics, () => reader.listFailures(asked)),
-      stats: (time) => this.#read(keyOf("stats", time), statistics, () => reader.stats(time)),
-      functionStats: (time) =>
-        this.#read(keyOf("functions", time), statistics, () => reader.functionStats(time)),
-      outcomes: (since) => this.#read(keyOf("outcomes", { from: since }), statistics, () => outcomes(since)),
+      health: async () => (await healthLook()).health,
+      causes: () => read("causes", health, async () => await look.causes(await healthLook())),
+      failures: (asked) => read(keyOf("failures", asked), statistics, () => reader.listFailures(asked)),
+      stats: (time) => read(keyOf("stats", time), statistics, () => reader.stats(time)),
+      functionStats: (time) => read(keyOf("functions", time), statistics, () => reader.functionStats(time)),
+      outcomes: (since) => read(keyOf("outcomes", { from: since }), statistics, () => outcomes(since)),
     };
   }
 

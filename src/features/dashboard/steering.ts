@@ -1,21 +1,25 @@
 /** What a person asks for of queues, limits and schedules. */
 import { isDeepStrictEqual } from "node:util";
 import { show } from "../../base/options/durations.ts";
+import { remoteTask } from "../../base/tasks/registry.ts";
+import type { Schedule } from "../../base/tasks/schedule.ts";
+import { timingInWords } from "../../base/text/timing.ts";
 import { present } from "../../base/values/present.ts";
 import { unknownName } from "../operate/unknown-name.ts";
 import type { Queue } from "../queue.ts";
 import type { Access, Action } from "./access.ts";
-import { type Done, explained, Missing, must, type ReadFields } from "./actions.ts";
-import { type Fields, flagField, textField, wholeField } from "./fields.ts";
+import { type Done, explained, Missing, must, type ReadFields, reasonOf } from "./actions.ts";
+import { arrayField, type Fields, flagField, textField, wholeField } from "./fields.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
 import { tasksText } from "./pages/ui.tsx";
 import { mustKnow } from "./query.ts";
+import { timingChangesOf, timingFields, timingOf } from "./schedule-fields.ts";
 
 /** An action on queues, functions, schedules or limits. */
 interface Steering {
   needs: Action;
-  /** The names of its fields; another one is refused. */
+  /** The names of its fields; another one is refused. Each takes a `reason`, too, which `dbq_audit` keeps. */
   accepts: readonly string[];
   /** Does it, and returns a sentence for the person. */
   act: (on: On, fields: Fields) => Promise<string>;
@@ -37,10 +41,11 @@ export async function steer(
   if (!found) throw new Missing(`there is no action ${action} on ${kind}`);
   must(access, found.needs);
   const fields = await read();
-  mustKnow("field", Object.keys(fields), found.accepts);
+  mustKnow("field", Object.keys(fields), [...found.accepts, "reason"]);
+  const reason = reasonOf(fields) ?? null;
   // A limit that is removed lets tasks go in further transactions.
   const countOf = (_: unknown, isFirst: boolean) => Number(isFirst);
-  const on: On = (target) => look.noting({ actor: access.actor, action, target, countOf });
+  const on: On = (target) => look.noting({ actor: access.actor, action, target, reason, countOf });
   return { ok: true, message: await found.act(on, fields).catch(explained) };
 }
 
@@ -61,7 +66,7 @@ const pausing = (about: "queue" | "func", action: "pause" | "resume"): Steering 
       pause: changed
         ? `${said} is paused: none of its tasks starts, and those that run go on.`
         : `${said} was paused before.`,
-      resume: changed ? `${said} goes on${ahead(waiting)}.` : `${said} was not paused.`,
+      resume: changed ? `${said} goes on${whatStarts(waiting)}.` : `${said} was not paused.`,
     }[action];
     return doubted(message, doubt);
   },
@@ -74,7 +79,7 @@ async function waitingFor(queue: Queue, target: Parameters<Queue["pause"]>[0]): 
 }
 
 /** What follows for those that come later. */
-const ahead = (waiting: number): string =>
+const whatStarts = (waiting: number): string =>
   waiting === 0
     ? ""
     : `: ${tasksText(waiting)} that waited ${waiting === 1 ? "starts" : "start"} before newer ones`;
@@ -113,6 +118,14 @@ async function isPaused(queue: Queue, name: string): Promise<boolean> {
   return (await queue.getSchedule(name))?.pausedAt instanceof Date;
 }
 
+/** What a schedule does from now on. */
+function ahead({ func, cron, every, timeZone, nextAt, pausedAt }: Schedule): string {
+  const zone = cron === null ? "" : ` (${timeZone})`;
+  const when = `it makes a task of ${func} ${timingInWords({ cron, every }) ?? `by ${cron}`}${zone}`;
+  if (pausedAt !== null) return `${when} once it is resumed`;
+  return nextAt === null ? `${when}, and none any more` : `${when}, the next one at ${nextAt.toISOString()}`;
+}
+
 const scheduleActions: Readonly<Record<string, Steering>> = {
   pause: ofSchedule(async (queue, name) => {
     const was = await isPaused(queue, name);
@@ -126,20 +139,41 @@ const scheduleActions: Readonly<Record<string, Steering>> = {
     const next = nextAt ? `: its next task is made at ${nextAt.toISOString()}` : "";
     return `Schedule ${name} ${was ? "goes on" : "was not paused"}${next}.`;
   }),
+  make: {
+    needs: "schedule",
+    accepts: ["name", "func", "args", "queueName", ...timingFields],
+    act: async (on, fields) => {
+      const name = nameOf(fields).trim();
+      const func = textField(fields.func ?? undefined, "func")?.trim() || undefined;
+      if (func === undefined) throw new BadQuery("func: expected the name of a function, got nothing");
+      const queue = on(`schedule ${name}`);
+      if (await queue.getSchedule(name))
+        throw new BadQuery(`name: there is a schedule ${show(name)}: edit it`);
+      const args = arrayField(fields.args ?? []);
+      const queueName = textField(fields.queueName ?? undefined, "queueName")?.trim() || undefined;
+      const fn = remoteTask(func).with(present({ queueName }));
+      const made = await queue.schedule(name, timingOf(fields), fn, ...args);
+      return doubted(`Schedule ${name} is made: ${ahead(made)}.`, await unknownName(queue, { func }));
+    },
+  },
   edit: {
     needs: "schedule",
-    accepts: ["name", "overlap"],
+    accepts: ["name", ...timingFields],
     act: async (on, fields) => {
       const name = nameOf(fields);
-      const overlap = textField(fields.overlap, "overlap");
-      if (overlap !== "skip" && overlap !== "allow")
-        throw new BadQuery(`overlap: expected skip or allow, got ${show(overlap)}`);
-      await on(`schedule ${name}`).editSchedule(name, { overlap });
-      return overlap === "skip"
+      const changes = timingChangesOf(fields);
+      const edited = await on(`schedule ${name}`).editSchedule(name, changes);
+      if (!isDeepStrictEqual(Object.keys(changes), ["overlap"]))
+        return `Schedule ${name} is changed: ${ahead(edited)}.`;
+      return changes.overlap === "skip"
         ? `Schedule ${name} skips a time from now on while an earlier task of it has not ended.`
         : `Schedule ${name} makes a task at each of its times from now on, also while an earlier one has not ended.`;
     },
   },
+  remove: ofSchedule(async (queue, name) => {
+    await queue.removeSchedule(name);
+    return `Schedule ${name} is removed; the tasks that it has made stay.`;
+  }),
   run: ofSchedule(async (queue, name) => {
     const id = await queue.triggerSchedule(name);
     return `Task ${id} is enqueued, beside the times of ${name}.`;

@@ -24,12 +24,16 @@ export interface AuditEntry {
   target: string;
   /** How many it changed. */
   count: number;
+  /** Why, in the words of the person; `null`: they gave no reason. */
+  reason: string | null;
 }
 
 /** An action of a person, to be kept in the transaction that takes it. */
-export interface Note extends Pick<AuditEntry, "actor" | "action" | "target"> {
+export interface Note extends Pick<AuditEntry, "actor" | "action" | "target" | "reason"> {
   /** How many an answer of the store has changed; 0: nothing to keep. `isFirst`: nothing of this action is kept yet. */
   countOf(answer: unknown, isFirst: boolean): number;
+  /** What is kept of something else that this answer tells of, such as the copy of a task; undefined: nothing. */
+  alsoOf?(answer: unknown): Pick<AuditEntry, "action" | "target"> | undefined;
 }
 
 /** A range of ids: below `after`, and down to `from`. */
@@ -86,6 +90,9 @@ export interface LookStore {
    * to expire and whose first attempt has started. Undefined: no such task.
    */
   edit(id: number, change: TaskEdit, generationId: number | undefined): Promise<Operated>;
+
+  /** `edit` for each, in one transaction. Returns those it changed. */
+  editEach(ids: readonly number[], change: Omit<TaskEdit, "args" | "kwargs">): Promise<number[]>;
 
   /** `TaskStore.retry` for each, in one transaction. Leaves out tasks whose key another one holds. Returns those it changed. */
   retryEach(ids: readonly number[]): Promise<number[]>;

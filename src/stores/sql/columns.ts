@@ -59,7 +59,7 @@ export const kindsOf = {
     scope: "text", name: "text", group_key: "text", concurrency: "integer", rate_limit: "integer", rate_per: "integer",
     rate_burst: "integer", tat: "integer", throttled_until: "time", paused_at: "time", claims: "integer",
   },
-  dbq_audit: { id: "integer", at: "time", actor: "text", action: "text", target: "text", count: "integer" },
+  dbq_audit: { id: "integer", at: "time", actor: "text", action: "text", target: "text", count: "integer", reason: "text" },
   dbq_stats: {
     id: "integer", minute: "time", span: "integer", worker_id: "text", queue_name: "text", func: "text", outcome: "text",
     count: "integer", wait_buckets: "text", run_buckets: "text",

@@ -261,7 +261,7 @@ describe("many tasks", () => {
   test("an unknown action and too many ids are refused", async () => {
     const { api } = await openDesk();
     const refused = async (body: object) => (await api("/api/tasks/bulk", body)).body.message;
-    expect(await refused({ action: "fly" })).toBe('action: expected retry, cancel, delete, got "fly"');
+    expect(await refused({ action: "fly" })).toBe('action: expected retry, edit, cancel, delete, got "fly"');
     expect(await refused({ action: "cancel", ids: Array.from({ length: 1_001 }, (_, i) => i) })).toContain(
       "1001 are given",
     );

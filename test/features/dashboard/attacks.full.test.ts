@@ -138,7 +138,7 @@ describe("bodies", () => {
   test.each([
     ["/api/tasks/bulk", '{"action":{"toString":1}}', "action: expected a text or a number"],
     ["/api/tasks/bulk", `{"action":${nested}}`, "action: expected a text or a number"],
-    ["/api/tasks/bulk", '{"action":"__proto__"}', "action: expected retry, cancel, delete"],
+    ["/api/tasks/bulk", '{"action":"__proto__"}', "action: expected retry, edit, cancel, delete"],
     ["/api/tasks/bulk", '{"action":"cancel","ids":[{"toString":1}]}', "id: expected a text or a number"],
     ["/api/tasks/bulk", '{"action":"cancel","ids":[1],"after":{}}', "after: expected a text or a number"],
     ["/api/tasks/1/edit", `{"args":${nested}}`, "args[0][0]"],

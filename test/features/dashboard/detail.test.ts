@@ -87,9 +87,17 @@ test("what people did has a page, on which the steps of one action are one entry
 });
 
 test("two actions of different people, or with a pause between them, stay two entries", () => {
-  const row = { at: 200_000, actor: "eva", action: "retry", target: "tasks with func=send", count: 2 };
+  const row = {
+    at: 200_000,
+    actor: "eva",
+    action: "retry",
+    target: "tasks with func=send",
+    count: 2,
+    reason: null,
+  };
   expect(joined([row, { ...row, at: 190_000 }, { ...row, actor: "adam" }])).toHaveLength(2);
   expect(joined([row, { ...row, at: 100_000 }])).toHaveLength(2);
+  expect(joined([row, { ...row, at: 190_000, reason: "again" }])).toHaveLength(2);
   expect(joined([row, { ...row, at: 190_000 }])).toEqual([{ ...row, count: 4 }]);
 });
 

@@ -39,12 +39,12 @@ test("each parameter of each GET of the API is known", async () => {
 });
 
 describe("a POST with what is not known is refused, and changes nothing:", () => {
-  const none = "here; there are none";
+  const none = "here; there is only reason";
   test.each([
     ["/api/tasks/1/retry", { func: "x" }, 'there is no field "func" here; there are fromStep, undo'],
     ["/api/tasks/1/run", { at: "now" }, `there is no field "at" ${none}`],
     ["/api/tasks/1/delete", { force: true }, `there is no field "force" ${none}`],
-    ["/api/tasks/1/enqueue", { args: ["acme"] }, `there is no field "args" ${none}`],
+    ["/api/tasks/1/enqueue", { func: "x" }, 'there is no field "func" here; there are args, reason'],
     ["/api/tasks/1/cancel", { reasn: "x" }, 'there is no field "reasn" here; there is only reason'],
     ["/api/tasks/1/cancel?id=2", {}, 'there is no field "id" here; there is only reason'],
     [
@@ -54,7 +54,11 @@ describe("a POST with what is not known is refused, and changes nothing:", () =>
     ],
     ["/api/tasks/bulk?preview=true", { action: "delete", filter: {}, preview: false }, severalOf("preview")],
     ["/api/tasks/bulk?dry=1", { action: "delete", filter: {} }, 'there is no field "dry" here'],
-    ["/api/queues/default/pause", { group: "acme" }, 'there is no field "group" here; there is only name'],
+    [
+      "/api/queues/default/pause",
+      { group: "acme" },
+      'there is no field "group" here; there are name, reason',
+    ],
     ["/api/queues/default/pause?name=mail", {}, severalOf("name")],
     ["/api/functions/pause?name=send", { gruop: "acme" }, 'there is no field "gruop" here'],
     [
@@ -66,7 +70,7 @@ describe("a POST with what is not known is refused, and changes nothing:", () =>
     ["/api/functions/pause?name=send&group=", {}, "group: expected the name of a group, got nothing"],
     ["/api/functions/pause?name=send", { group: "" }, "group: expected the name of a group, got nothing"],
     ["/api/functions/pause?name=send", { group: null }, "group: expected the name of a group, got nothing"],
-    ["/api/schedules/nightly/pause", { until: 1 }, 'there is no field "until" here; there is only name'],
+    ["/api/schedules/nightly/pause", { until: 1 }, 'there is no field "until" here; there are name, reason'],
     ["/api/limits?dry=1", { about: "queue", name: "mail", concurrency: 1 }, 'there is no field "dry" here'],
     [
       "/api/limits",

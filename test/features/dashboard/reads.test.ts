@@ -10,13 +10,15 @@ const time = (from: number) => ({ from: new Date(from), to: new Date(from + minu
 function counting() {
   let reads = 0;
   const read = () => vi.fn(async () => ({ read: ++reads }));
-  const reader = { health: read(), stats: read(), functionStats: read() };
+  const reader = { stats: read(), functionStats: read() };
+  const health = vi.fn(async () => ({ health: { read: ++reads }, pending: [] }));
+  const causes = vi.fn(async (look: unknown) => look);
   const outcomes = read();
-  return { look: { reader, outcomes } as unknown as Look, reader, outcomes };
+  return { look: { reader, outcomes, health, causes } as unknown as Look, reader, outcomes, health, causes };
 }
 
 test("open pages share one read of the health and of each time's statistics", async () => {
-  const { look, reader, outcomes } = counting();
+  const { look, reader, outcomes, health } = counting();
   const shared = new SharedReads();
   for (let page = 0; page < 5; page += 1) {
     const reads = shared.of(look, { health: minute, statistics: minute });
@@ -27,7 +29,7 @@ test("open pages share one read of the health and of each time's statistics", as
       reads.outcomes(new Date(0)),
     ]);
   }
-  for (const read of [reader.health, reader.stats, reader.functionStats, outcomes])
+  for (const read of [health, reader.stats, reader.functionStats, outcomes])
     expect(read).toHaveBeenCalledTimes(1);
   const reads = shared.of(look, { health: minute, statistics: minute });
   await reads.stats({ ...time(0), by: "hour" });
@@ -42,13 +44,22 @@ test("a page that is loaded reads anew, and an open page never goes back behind 
   const loaded = shared.of(look, anew);
   expect(await open.health()).toEqual({ read: 1 });
   expect(await loaded.health()).toEqual({ read: 2 });
-  expect(await loaded.health()).toEqual({ read: 3 });
+  expect(await shared.of(look, anew).health()).toEqual({ read: 3 });
   expect(await open.health()).toEqual({ read: 3 });
 });
 
+test("a page that is loaded has one look at the health, for its causes too", async () => {
+  const { look, health, causes } = counting();
+  const reads = new SharedReads().of(look, anew);
+  const [found, causesFound] = await Promise.all([reads.health(), reads.causes()]);
+  expect([found, causesFound]).toEqual([{ read: 1 }, { health: { read: 1 }, pending: [] }]);
+  expect(await reads.health()).toEqual({ read: 1 });
+  for (const read of [health, causes]) expect(read).toHaveBeenCalledTimes(1);
+});
+
 test("a read that failed is not kept", async () => {
-  const { look, reader } = counting();
-  reader.health.mockRejectedValueOnce(new Error("the database is gone"));
+  const { look, health } = counting();
+  health.mockRejectedValueOnce(new Error("the database is gone"));
   const open = new SharedReads().of(look, { health: minute, statistics: minute });
   await expect(open.health()).rejects.toThrow("the database is gone");
   expect(await open.health()).toEqual({ read: 1 });

@@ -18,7 +18,8 @@ export function sendForms(refresh: () => Promise<void>): void {
     const submitter = event.submitter instanceof HTMLButtonElement ? event.submitter : null;
     const act =
       form.id === "confirm" ? sendInSteps : form.classList.contains("action") ? sendOnce : undefined;
-    if (!act) return;
+    // A button that asks for a page, and changes nothing.
+    if (!act || submitter?.formMethod === "get") return;
     event.preventDefault();
     if (form.ariaBusy === "true") return;
     form.ariaBusy = "true";
@@ -35,7 +36,7 @@ type Act = (
 ) => Promise<void>;
 
 const sendOnce: Act = async (form, submitter, refresh) => {
-  const { asks, does, keeps, reason } = form.dataset;
+  const { asks, does, keeps, instead, insteadTo } = form.dataset;
   const fields = fieldsOf(form, submitter);
   if (asks !== undefined) {
     const said = await ask({
@@ -43,7 +44,7 @@ const sendOnce: Act = async (form, submitter, refresh) => {
       does: does ?? "Yes",
       keeps: keeps ?? "No",
       isDanger: submitter?.classList.contains("danger") === true,
-      takesReason: reason !== undefined,
+      instead: instead === undefined ? undefined : { text: instead, to: insteadTo ?? "" },
     });
     if (said === undefined) return;
     if (said !== "") fields.set("reason", said);

@@ -4,6 +4,7 @@
 import { drawCharts } from "./charts.ts";
 import { sendForms } from "./forms.ts";
 import { startLive } from "./live.ts";
+import { showSaved } from "./saved.ts";
 import { watchSelection } from "./selection.ts";
 import { showTimes } from "./times.ts";
 
@@ -13,6 +14,7 @@ document.documentElement.classList.add("script");
 function dress(): void {
   showTimes();
   drawCharts();
+  showSaved();
 }
 
 // On a narrow screen the page's own entry of the menu may be out of sight.

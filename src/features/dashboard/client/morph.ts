@@ -79,7 +79,7 @@ function morphNode(from: Node, to: Node): void {
   if (isSameTime) return;
   morphAttributes(from, to);
   // The script draws into it.
-  if (!from.classList.contains("plot")) morphChildren(from, to);
+  if (!from.matches(".plot, .drawn")) morphChildren(from, to);
 }
 
 /** The attributes that a person changes by opening or choosing an element: they stay as the person left them. */

@@ -24,7 +24,8 @@ interface Question {
   does: string;
   keeps: string;
   isDanger: boolean;
-  takesReason: boolean;
+  /** A link to what the person may rather do first. */
+  instead: { text: string; to: string } | undefined;
 }
 
 /** @returns undefined: the person lets it be; else the reason that they gave, which may be empty */
@@ -33,7 +34,7 @@ export async function ask({
   does,
   keeps,
   isDanger,
-  takesReason,
+  instead,
 }: Question): Promise<string | undefined> {
   const dialog = document.createElement("dialog");
   const form = document.createElement("form");
@@ -45,24 +46,21 @@ export async function ask({
   const buttons = document.createElement("div");
   buttons.className = "actions";
   buttons.append(button(keeps, "no", ""), button(does, "yes", isDanger ? "danger" : ""));
+  if (instead !== undefined) buttons.append(link(instead));
   const reason = document.createElement("input");
   reason.maxLength = 200;
   reason.autocomplete = "off";
-  form.append(text);
-  if (takesReason) {
-    const label = document.createElement("label");
-    const name = document.createElement("span");
-    name.textContent = "Reason, for those who look later";
-    label.append(name, reason);
-    form.append(label);
-    // The first button of a form is the one that Enter presses.
-    reason.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter") return;
-      event.preventDefault();
-      dialog.close("yes");
-    });
-  }
-  form.append(buttons);
+  const label = document.createElement("label");
+  const name = document.createElement("span");
+  name.textContent = "Reason, for those who look later";
+  label.append(name, reason);
+  // The first button of a form is the one that Enter presses.
+  reason.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    dialog.close("yes");
+  });
+  form.append(text, label, buttons);
   dialog.append(form);
   document.body.append(dialog);
   dialog.showModal();
@@ -71,6 +69,14 @@ export async function ask({
   await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
   dialog.remove();
   return dialog.returnValue === "yes" ? reason.value.trim() : undefined;
+}
+
+function link({ text, to }: { text: string; to: string }): HTMLAnchorElement {
+  const element = document.createElement("a");
+  element.className = "button";
+  element.href = to;
+  element.textContent = text;
+  return element;
 }
 
 function button(text: string, value: string, kind: string): HTMLButtonElement {

@@ -42,6 +42,7 @@ export function joined(rows: readonly AuditEntry[]): AuditEntry[] {
       row.target.startsWith("tasks with ") &&
       entry.actor === row.actor &&
       entry.action === row.action &&
+      entry.reason === row.reason &&
       entry.target === row.target &&
       last - row.at <= stepsApart;
     if (isStep) entry.count += row.count;
@@ -83,8 +84,8 @@ export const audit: Page<AuditData> = {
 };
 
 const Rows: FC<{ entries: readonly AuditEntry[]; base: string }> = ({ entries, base }) => (
-  <Table label="Actions" isCards heads={["When", "Who", "Action", "On", head("Changed")]}>
-    {entries.map(({ at, actor, action, target, count }) => {
+  <Table label="Actions" isCards heads={["When", "Who", "Action", "On", head("Changed"), "Why"]}>
+    {entries.map(({ at, actor, action, target, count, reason }) => {
       const task = /^task (\d+)$/.exec(target)?.[1];
       return (
         <tr>
@@ -100,6 +101,9 @@ const Rows: FC<{ entries: readonly AuditEntry[]; base: string }> = ({ entries, b
           </td>
           <td class="number" data-label="Changed">
             {grouped(count)}
+          </td>
+          <td class="text" data-label="Why">
+            {reason === null ? <Nothing /> : <Name of={reason} />}
           </td>
         </tr>
       );

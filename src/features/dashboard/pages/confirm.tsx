@@ -4,7 +4,8 @@ import type { Bulk } from "../actions.ts";
 import { type Fields, filterField } from "../fields.ts";
 import type { PageContext } from "../page.ts";
 import type { Query } from "../query.ts";
-import { doneTo, grouped, href, tasksText } from "./ui.tsx";
+import { Field } from "./parts.tsx";
+import { doneTo, grouped, href, nameOfAction, tasksText } from "./ui.tsx";
 
 /** An action on many tasks, and how many it would change. */
 export interface Counted extends Bulk {
@@ -25,7 +26,7 @@ const mostIds = 20;
 
 export const Confirm: FC<{ context: PageContext; of: Counted }> = ({ context: { base }, of }) => {
   const { action, count, complete, cap, fields, ids } = of;
-  const title = `${action[0]?.toUpperCase()}${action.slice(1)}`;
+  const title = nameOfAction[action];
   const query = filterField(fields) ?? {};
   return (
     <div class="answer">
@@ -45,7 +46,8 @@ export const Confirm: FC<{ context: PageContext; of: Counted }> = ({ context: { 
           <input type="hidden" name={name} value={value} />
         ))}
         <input type="hidden" name="confirmed" value="yes" />
-        {action === "cancel" && count > 0 ? (
+        {action === "edit" && count > 0 ? <Changes /> : ""}
+        {count > 0 ? (
           <p class="fields">
             <label>
               <span>Reason, for those who look later</span>
@@ -59,7 +61,7 @@ export const Confirm: FC<{ context: PageContext; of: Counted }> = ({ context: { 
           {count === 0 && complete ? (
             ""
           ) : (
-            <button type="submit" class={action === "retry" ? "plain" : "danger"}>
+            <button type="submit" class={action === "cancel" || action === "delete" ? "danger" : "plain"}>
               {`${title} ${complete ? tasksText(count) : "them all"}`}
             </button>
           )}
@@ -74,15 +76,25 @@ export const Confirm: FC<{ context: PageContext; of: Counted }> = ({ context: { 
   );
 };
 
-function whatItDoes(action: string, count: number, complete: boolean): string {
+/** What of the tasks becomes another one: a field that stays empty leaves it as it is. */
+const Changes: FC = () => (
+  <p class="fields">
+    <Field name="queueName" label="Queue" hint="as it is" />
+    <Field name="priority" label="Priority, higher runs first" hint="as it is" kind="numeric" />
+    <Field name="waitUntil" label="Not before (UTC), or now" hint="as it is" />
+  </p>
+);
+
+function whatItDoes(of: Bulk["action"], count: number, complete: boolean): string {
+  const action = nameOfAction[of].toLowerCase();
   if (count === 0 && complete) return `No task is left that this would ${action}.`;
   if (complete) return `This will ${action} ${tasksText(count)}.`;
   return `This will ${action} all tasks that match: ${tasksText(count)} were counted in a second, and there may be more.`;
 }
 
 /** On the link that does nothing. */
-const keepsOf = (action: string, count: number): string =>
-  action === "retry"
+const keepsOf = (action: Bulk["action"], count: number): string =>
+  action === "retry" || action === "edit"
     ? `Leave ${count === 1 ? "it" : "them"} as ${count === 1 ? "it is" : "they are"}`
     : `Keep ${count === 1 ? "it" : "them"}`;
 

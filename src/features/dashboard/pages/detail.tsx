@@ -193,7 +193,11 @@ const Detail: FC<{ data: DetailData; about: About; context: PageContext; childre
           target={about}
           isPaused={pausedAt !== null}
           context={context}
-          asks={resumeQuestion(`the ${kind} ${name}`, data.pending.count, data.oldestPendingAge)}
+          asks={resumeQuestion(
+            `the ${kind} ${name}`,
+            { target: about, pending: data.pending.count, oldestAge: data.oldestPendingAge },
+            context,
+          )}
         />
       </div>
       <Wrong data={data} context={context} />

@@ -92,7 +92,11 @@ const Acts: FC<{ limit: LimitInfo; context: PageContext }> = ({ limit, context }
           target={limit.target}
           isPaused={pausedAt !== null}
           context={context}
-          asks={resumeQuestion(targetText(limit.target), waiting ?? 0, null)}
+          asks={resumeQuestion(
+            targetText(limit.target),
+            { target: limit.target, pending: waiting ?? 0, oldestAge: null },
+            context,
+          )}
         />
       )}
       {fromCode || !isLimit || !context.access.may("limit") ? (

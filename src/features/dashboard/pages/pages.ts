@@ -9,6 +9,7 @@ import { functions } from "./functions.tsx";
 import { overview } from "./overview.tsx";
 import { queues } from "./queues.tsx";
 import { run } from "./run.tsx";
+import { scheduleForm } from "./schedule-form.tsx";
 import { schedules } from "./schedules.tsx";
 import { task } from "./task.tsx";
 import { tasks } from "./tasks.tsx";
@@ -23,5 +24,5 @@ const shown = (page: AnyPage): AnyPage => ({
 
 export const pages: readonly AnyPage[] = [
   ...[overview, tasks, task, failures, failure, workflows, run],
-  ...[queues, queuePage, schedules, workers, functions, functionPage, audit],
+  ...[queues, queuePage, schedules, scheduleForm, workers, functions, functionPage, audit],
 ].map(shown);

@@ -31,20 +31,37 @@ export function whyNotAlive({ reason, pid, lease }: WorkerHealth): string | unde
 export const rateText = ({ limit, per, burst }: NonNullable<LimitInfo["rate"]>): string =>
   `${grouped(limit)} per ${evenSpan(per)}${burst > 1 ? `, ${grouped(burst)} at once` : ""}`;
 
+/** The tasks that wait behind a pause. */
+interface Behind {
+  target: LimitInfo["target"];
+  pending: number;
+  oldestAge: number | null;
+}
+
 /** What follows when a pause ends: undefined where hardly a task waits, so that there is nothing to confirm. */
 export function resumeQuestion(
   shown: string,
-  pending: number,
-  oldestAge: number | null,
+  { target, pending, oldestAge }: Behind,
+  { base, access }: Pick<PageContext, "base" | "access">,
 ): Question | undefined {
   if (pending < manyTasks) return undefined;
   const age = oldestAge === null ? "" : `, the oldest for ${span(oldestAge)}`;
   const tasks = pending >= mostCounted ? `${grouped(mostCounted)} tasks or more` : tasksText(pending);
+  const limit = access.may("limit") ? limitForm(base, target) : undefined;
   return {
     text: `Resume ${shown}? ${tasks} have waited behind the pause${age}. They start before newer tasks of the same priority, and take all slots that become free. To let fewer of them run at once, set a limit first.`,
+    ...(limit === undefined ? {} : { instead: { text: "Set its limit first…", to: limit } }),
     does: "Resume it now",
     keeps: "Keep it paused",
   };
+}
+
+/** The address of the form that sets the limit of a queue or function. */
+function limitForm(base: string, target: LimitInfo["target"]): string | undefined {
+  if (typeof target === "string") return undefined;
+  const [path, name] =
+    "queueName" in target ? ["/queues/detail", target.queueName] : ["/functions/detail", target.func];
+  return `${href(base, path, { name })}#set-limit`;
 }
 
 /** As many waiting tasks take slots from others for a while. */
@@ -66,12 +83,20 @@ export const Field: FC<{
   name: string;
   label: string;
   hint?: string;
+  value?: string | undefined;
   required?: boolean;
   kind?: "text" | "numeric";
-}> = ({ name, label, hint, required, kind = "text" }) => (
+}> = ({ name, label, hint, value, required, kind = "text" }) => (
   <label>
     <span>{label}</span>
-    <input name={name} placeholder={hint} required={required} inputmode={kind} autocomplete="off" />
+    <input
+      name={name}
+      value={value}
+      placeholder={hint}
+      required={required}
+      inputmode={kind}
+      autocomplete="off"
+    />
   </label>
 );
 

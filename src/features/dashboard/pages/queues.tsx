@@ -108,7 +108,8 @@ const Queues: Part = ({ data, context }) => (
 );
 
 const QueueRow: FC<{ queue: HealthOfQueue; context: PageContext }> = ({ queue, context }) => {
-  const { name, atLeast, pausedAt, workers } = queue;
+  const { name, atLeast, pausedAt, workers, pending, oldestPendingAge: oldestAge } = queue;
+  const behind = { target: { queueName: name }, pending, oldestAge };
   const count = (status: "pending" | "scheduled" | "running" | "failed", label: string) => (
     <td class="number" data-label={label}>
       {queue[status] === 0 ? (
@@ -155,7 +156,7 @@ const QueueRow: FC<{ queue: HealthOfQueue; context: PageContext }> = ({ queue, c
             target={{ queueName: name }}
             isPaused={pausedAt !== null}
             context={context}
-            asks={resumeQuestion(`the queue ${name}`, queue.pending, queue.oldestPendingAge)}
+            asks={resumeQuestion(`the queue ${name}`, behind, context)}
           />
         </td>
       ) : (

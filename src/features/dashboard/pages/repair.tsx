@@ -12,7 +12,7 @@ export const Repair: FC<{ of: Cause; context: Context }> = ({ of: cause, context
   const { action } = cause.fix;
   if (action === null) return <></>;
   if (action.on === "limits") return <RaiseLimit of={cause} fields={action.fields} context={context} />;
-  const { needs, to, fields, name, kind, asks } = buttonOf(cause, action);
+  const { needs, to, fields, name, kind, asks } = buttonOf(cause, action, context);
   if (!context.access.may(needs)) return <></>;
   const queue = cause.kind === "paused" && context.access.may("limit") ? cause.queueName : undefined;
   return (
@@ -48,7 +48,7 @@ interface Button {
 }
 
 /** Where an action is sent to. A name may be `..`, so it stands in the query. */
-function buttonOf(cause: Cause, { on, action, fields }: CauseAction): Button {
+function buttonOf(cause: Cause, { on, action, fields }: CauseAction, context: Context): Button {
   if (on === "tasks") {
     const { id = "", ...rest } = fields;
     return {
@@ -58,7 +58,6 @@ function buttonOf(cause: Cause, { on, action, fields }: CauseAction): Button {
         text: `Cancel task ${id}? Its function gets the signal within a second, and its work so far may stay half done.`,
         does: "Cancel the task",
         keeps: "Keep it",
-        takesReason: true,
       },
     };
   }
@@ -83,7 +82,15 @@ function buttonOf(cause: Cause, { on, action, fields }: CauseAction): Button {
   if (action === "resume")
     return {
       ...{ needs: "resume", to, fields: rest, kind: "plain", name: `Resume the ${what}` },
-      asks: resumeQuestion(shown, cause.tasks ?? 0, cause.oldestAge ?? null),
+      asks: resumeQuestion(
+        shown,
+        {
+          target: on === "queues" ? { queueName: name } : { func: name },
+          pending: cause.tasks ?? 0,
+          oldestAge: cause.oldestAge ?? null,
+        },
+        context,
+      ),
     };
   return {
     ...{ needs: "pause", to, fields: rest, kind: "plain", name: `Pause the ${what}…` },

@@ -114,7 +114,6 @@ const Actions: FC<{ run: ShownRun; context: PageContext }> = ({ run: { task }, c
           text: `Cancel task ${task.id}, and the tasks that it has started?`,
           does: "Cancel them all",
           keeps: "Keep them",
-          takesReason: true,
         }}
       >
         Cancel with its tasks

@@ -4,6 +4,7 @@ import type { Schedule } from "../../../base/tasks/schedule.ts";
 import { timingInWords } from "../../../base/text/timing.ts";
 import { present } from "../../../base/values/present.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
+import { ScheduleForm, shownTimes, Times } from "./schedule-form.tsx";
 import { ActionButton, Empty, href, Name, Nothing, Panel, Status, slotsText, Table, Time } from "./ui.tsx";
 
 export interface SchedulesData {
@@ -19,7 +20,7 @@ const most = 200;
 async function load({ reader, query }: PageContext): Promise<SchedulesData> {
   const after = query.get("after") || undefined;
   try {
-    const found = await reader.listSchedules(present({ limit: most + 1, after }));
+    const found = await reader.listSchedules(present({ limit: most + 1, after, times: shownTimes }));
     const schedules = found.slice(0, most);
     return { schedules, next: found.length > most ? (schedules.at(-1)?.name ?? null) : null };
   } catch (error) {
@@ -41,7 +42,8 @@ export const schedules: Page<SchedulesData> = {
         {data.schedules.length === 0 ? (
           <Empty>
             There are no schedules. An app makes one with{" "}
-            <code>queue.schedule(name, {"{ cron }"}, fn, …)</code>.
+            <code>queue.schedule(name, {"{ cron }"}, fn, …)</code>
+            {acts(context) ? ", and so does the form below" : ""}.
           </Empty>
         ) : (
           <Table
@@ -61,6 +63,14 @@ export const schedules: Page<SchedulesData> = {
               <Row schedule={schedule} context={context} />
             ))}
           </Table>
+        )}
+        {acts(context) ? (
+          <details id="new-schedule" class="more">
+            <summary>New schedule</summary>
+            <ScheduleForm values={{}} isNew base={context.base} />
+          </details>
+        ) : (
+          ""
         )}
         {data.next === null ? (
           ""
@@ -95,20 +105,7 @@ const Row: FC<{ schedule: Schedule; context: PageContext }> = ({ schedule, conte
         <Name of={func} />
       </td>
       <td data-label="Next">
-        {upcoming.length === 0 ? (
-          <Nothing />
-        ) : (
-          <ol class="times">
-            {upcoming.map((at) => (
-              <li>
-                {clockOf(at, timeZone)}{" "}
-                <small>
-                  <Time at={at} />
-                </small>
-              </li>
-            ))}
-          </ol>
-        )}
+        {upcoming.length === 0 ? <Nothing /> : <Times of={upcoming} zone={timeZone} />}
       </td>
       <td data-label="Last">
         <Time at={lastSlot} />
@@ -133,18 +130,6 @@ const Row: FC<{ schedule: Schedule; context: PageContext }> = ({ schedule, conte
     </tr>
   );
 };
-
-/** Day and time in the time zone of the schedule. */
-function clockOf(at: Date, timeZone: string | null): string {
-  const parts = {
-    weekday: "short",
-    day: "numeric",
-    month: "short",
-    hour: "2-digit",
-    minute: "2-digit",
-  } as const;
-  return new Intl.DateTimeFormat("en-GB", { ...parts, timeZone: timeZone ?? "UTC" }).format(at);
-}
 
 const State: FC<{ schedule: Schedule }> = ({ schedule: { problem, pausedAt, upcoming, endAt, skipped } }) => {
   const isOver = upcoming.length === 0 && problem === null && pausedAt === null;
@@ -177,9 +162,13 @@ const Buttons: FC<{ schedule: Schedule; context: PageContext }> = ({
   schedule: { name, pausedAt },
   context,
 }) => {
-  const to = (action: "run" | "pause" | "resume") => href("", `/api/schedules/${action}`, { name });
+  const to = (action: "run" | "pause" | "resume" | "remove") =>
+    href("", `/api/schedules/${action}`, { name });
   return (
     <>
+      <a class="button" href={href(context.base, "/schedules/edit", { name })}>
+        Edit…
+      </a>
       <ActionButton
         context={context}
         needs="schedule"
@@ -210,6 +199,19 @@ const Buttons: FC<{ schedule: Schedule; context: PageContext }> = ({
           Resume
         </ActionButton>
       )}
+      <ActionButton
+        context={context}
+        needs="schedule"
+        to={to("remove")}
+        kind="danger"
+        asks={{
+          text: `Remove ${name}? It makes no further tasks. Those that it has made stay. Code that writes it at the start of the app makes it again.`,
+          does: "Remove the schedule",
+          keeps: "Keep it",
+        }}
+      >
+        Remove
+      </ActionButton>
     </>
   );
 };

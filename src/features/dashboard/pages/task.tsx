@@ -7,6 +7,7 @@ import { type Hold, isWaiting, noWait, type TaskWaits, waitsOf } from "../../ope
 import { indented } from "../json-text.ts";
 import type { Page, PageContext } from "../page.ts";
 import { taskIdOf } from "../query.ts";
+import { type Copied, CopiedFrom, copiedFrom } from "./difference.tsx";
 import { rateText } from "./parts.tsx";
 import { Progress } from "./tasks.tsx";
 import {
@@ -43,8 +44,10 @@ export interface TaskData extends TaskWaits {
   logs: TaskLog[];
   /** Whether it has steps, a parent or children. */
   isInWorkflow: boolean;
+  /** The task that it was copied from in the dashboard; `null`: it is no copy. */
+  copied: Copied | null;
   /** The actions that people took on it, newest first. */
-  notes: { at: number; actor: string | null; action: string; count: number }[];
+  notes: { at: number; actor: string | null; action: string; count: number; reason: string | null }[];
 }
 
 async function load(context: PageContext): Promise<TaskData | undefined> {
@@ -59,6 +62,10 @@ async function load(context: PageContext): Promise<TaskData | undefined> {
   const health = task.status === "pending" ? await reads.health() : undefined;
   const waits = isWaiting(task) ? waitsOf(task, await look.limitsOf(task), health) : noWait;
   const notes = await look.notes(`task ${id}`, 20);
+  const copied = await copiedFrom(notes, comparable(found, task), async (from) => {
+    const other = await (isWhole ? look.get(from) : look.getBeginning(from, longestJson));
+    return other && comparable(other, visible(other.task));
+  });
   // What `redact` has changed is shown as it gave it, without its errors and lines of before.
   const isRedacted = task !== found.task;
   return {
@@ -69,8 +76,18 @@ async function load(context: PageContext): Promise<TaskData | undefined> {
     logs: isRedacted ? [] : logs.slice(-shownLines),
     ...waits,
     isInWorkflow: found.json.rootId !== null,
+    copied,
     notes,
   };
+}
+
+/** What may be seen of the arguments of a task, if all of them are there. */
+function comparable(
+  { task, json }: { task: ListedTask; json: Pick<Json, "args" | "kwargs"> },
+  shown: ListedTask,
+): Pick<Json, "args" | "kwargs"> | undefined {
+  if (task.cut?.args !== undefined || task.cut?.kwargs !== undefined) return undefined;
+  return shown === task ? json : jsonOf(shown);
 }
 
 function jsonOf({ args, kwargs, result, meta }: Task): Json {
@@ -94,7 +111,9 @@ export const task: Page<TaskData> = {
         <div>
           <Call task={data.task} json={data.json} all={apiOf(context, data.task)} />
           <Ending task={data.task} json={data.json} all={apiOf(context, data.task)} />
+          <CopiedFrom of={data.copied} context={context} />
           <Edit data={data} context={context} />
+          <Copy data={data} context={context} />
         </div>
         <div>
           <About data={data} context={context} />
@@ -170,7 +189,6 @@ export const cancelQuestion = ({ id, status }: Pick<Task, "id" | "status">): Que
       : `Cancel task ${id}? It does not run.`,
   does: "Cancel the task",
   keeps: "Keep it",
-  takesReason: true,
 });
 
 /** Why a task that is due does not run: before all else. */
@@ -495,9 +513,10 @@ const Notes: FC<{ notes: TaskData["notes"] }> = ({ notes }) =>
   ) : (
     <Panel title="What people did">
       <ol class="timeline">
-        {notes.map(({ at, actor, action }) => (
+        {notes.map(({ at, actor, action, reason }) => (
           <li>
             <Time at={new Date(at)} /> {action} {actor === null ? "" : <small>{` by ${actor}`}</small>}
+            {reason === null ? "" : <p>{reason}</p>}
           </li>
         ))}
       </ol>
@@ -506,6 +525,25 @@ const Notes: FC<{ notes: TaskData["notes"] }> = ({ notes }) =>
 
 const canEditArgs = ({ argsAreStored, task: { cut }, json: { args } }: TaskData) =>
   argsAreStored && cut?.args === undefined && (args ?? "").length <= longestJson;
+
+/** The form that enqueues a copy with other arguments. */
+const Copy: FC<{ data: TaskData; context: PageContext }> = ({ data, data: { task: shown }, context }) =>
+  context.access.may("enqueue") && canEditArgs(data) ? (
+    <details id="copy" class="more apart">
+      <summary>Enqueue a copy with other arguments</summary>
+      <form method="post" action={href(context.base, `/api/tasks/${shown.id}/enqueue`)} class="action edit">
+        <label>
+          <span>Arguments of the copy, a JSON array</span>
+          <textarea name="args" rows={4} spellcheck={false}>
+            {indented(data.json.args ?? "[]")}
+          </textarea>
+        </label>
+        <button type="submit">Enqueue the copy</button>
+      </form>
+    </details>
+  ) : (
+    <></>
+  );
 
 const Edit: FC<{ data: TaskData; context: PageContext }> = ({ data, data: { task: shown }, context }) =>
   isWaiting(shown) && context.access.may("edit") ? (

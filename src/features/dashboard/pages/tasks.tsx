@@ -5,7 +5,19 @@ import { type Task, type TaskStatus, taskStatuses } from "../../../task.ts";
 import type { FoundTasks } from "../look.ts";
 import type { Page, PageContext } from "../page.ts";
 import { filterOf, limitOf, positionOf, type Query, queryNames, queryOf } from "../query.ts";
-import { bytesText, Empty, grouped, href, Name, Nothing, Status, span, Table, Time } from "./ui.tsx";
+import {
+  bytesText,
+  Empty,
+  grouped,
+  href,
+  Name,
+  Nothing,
+  nameOfAction,
+  Status,
+  span,
+  Table,
+  Time,
+} from "./ui.tsx";
 
 /** Milliseconds that a search may take before it says how far it came. */
 const budget = { filter: 40, text: 50 };
@@ -61,33 +73,36 @@ const Filters: FC<{ data: TasksData; context: PageContext }> = ({ data: { query 
     query.from ??
     query.to;
   return (
-    <form class="filters" method="get" action={href(base, "/tasks")}>
-      <div class="chips">
-        {chip("all", undefined)}
-        {taskStatuses.map((status) => chip(status, status))}
-      </div>
-      {query.status === undefined ? "" : <input type="hidden" name="status" value={query.status} />}
-      <div class="fields">
-        <Field name="q" label="Text in arguments or error" value={query.q} />
-        <Field name="func" label="Function" value={query.func} />
-        <Field name="queue" label="Queue" value={query.queue} />
-        <button type="submit">Filter</button>
-        <a href={href(base, "/tasks")}>Clear</a>
-      </div>
-      <details id="more-filters" open={more !== undefined}>
-        <summary>More filters</summary>
-        <div class="fields">
-          <Field name="group" label="Group" value={query.group} />
-          <Field name="schedule" label="Schedule" value={query.schedule} />
-          <Field name="requestId" label="Request id" value={query.requestId} />
-          <Field name="uniqueKey" label="Unique key" value={query.uniqueKey} />
-          <Field name="failure" label="Kind of failure" value={query.failure} />
-          <Field name="meta" label="Meta, such as user=7" value={query.meta} />
-          <Field name="from" label="Enqueued from (UTC)" value={query.from} hint="2026-11-23T16:00" />
-          <Field name="to" label="before (UTC)" value={query.to} hint="2026-11-23T17:00" />
+    <>
+      <form class="filters" method="get" action={href(base, "/tasks")}>
+        <div class="chips">
+          {chip("all", undefined)}
+          {taskStatuses.map((status) => chip(status, status))}
         </div>
-      </details>
-    </form>
+        {query.status === undefined ? "" : <input type="hidden" name="status" value={query.status} />}
+        <div class="fields">
+          <Field name="q" label="Text in arguments or error" value={query.q} />
+          <Field name="func" label="Function" value={query.func} />
+          <Field name="queue" label="Queue" value={query.queue} />
+          <button type="submit">Filter</button>
+          <a href={href(base, "/tasks")}>Clear</a>
+        </div>
+        <details id="more-filters" open={more !== undefined}>
+          <summary>More filters</summary>
+          <div class="fields">
+            <Field name="group" label="Group" value={query.group} />
+            <Field name="schedule" label="Schedule" value={query.schedule} />
+            <Field name="requestId" label="Request id" value={query.requestId} />
+            <Field name="uniqueKey" label="Unique key" value={query.uniqueKey} />
+            <Field name="failure" label="Kind of failure" value={query.failure} />
+            <Field name="meta" label="Meta, such as user=7" value={query.meta} />
+            <Field name="from" label="Enqueued from (UTC)" value={query.from} hint="2026-11-23T16:00" />
+            <Field name="to" label="before (UTC)" value={query.to} hint="2026-11-23T17:00" />
+          </div>
+        </details>
+      </form>
+      <div id="saved" class="drawn" />
+    </>
   );
 };
 
@@ -106,7 +121,7 @@ const Field: FC<{ name: string; label: string; value: string | undefined; hint?:
 const Found: FC<{ data: TasksData; context: PageContext }> = ({ data, context }) => {
   const { tasks: found, looked, next, query } = data;
   const { base, access } = context;
-  const acts = (["retry", "cancel", "delete"] as const).filter((action) => access.may(action));
+  const acts = (["retry", "edit", "cancel", "delete"] as const).filter((action) => access.may(action));
   const on = href(base, "/tasks", { ...query, after: next === null ? undefined : String(next) });
   const isForm = acts.length > 0 && found.length > 0;
   const hasFooter = isForm || next !== null || (looked !== null && query.q !== undefined);
@@ -142,9 +157,9 @@ const Found: FC<{ data: TasksData; context: PageContext }> = ({ data, context })
                   type="submit"
                   name="action"
                   value={action}
-                  class={action === "retry" ? "plain" : "danger"}
+                  class={action === "cancel" || action === "delete" ? "danger" : "plain"}
                 >
-                  {`${action[0]?.toUpperCase()}${action.slice(1)}…`}
+                  {`${nameOfAction[action]}…`}
                 </button>
               ))}
             </fieldset>
@@ -305,8 +320,9 @@ function ranFor({ startedAt, finishedAt }: Task) {
 }
 
 /** The statuses of which an action makes sense. */
-export const actsOn: Readonly<Record<"retry" | "cancel" | "delete", readonly TaskStatus[]>> = {
+export const actsOn: Readonly<Record<"retry" | "edit" | "cancel" | "delete", readonly TaskStatus[]>> = {
   retry: ["scheduled", "completed", "failed", "cancelled"],
+  edit: ["pending", "scheduled"],
   cancel: ["pending", "scheduled", "running", "waiting"],
   delete: ["pending", "scheduled", "waiting", "completed", "failed", "cancelled"],
 };

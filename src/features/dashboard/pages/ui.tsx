@@ -42,7 +42,15 @@ export const tasksText = (count: number): string => `${grouped(count)} ${count =
 export const slotsText = (count: number): string => `${grouped(count)} ${count === 1 ? "slot" : "slots"}`;
 
 /** What was done to tasks, as a sentence says it after their number. */
-export const doneTo = { retry: "retried", cancel: "cancelled", delete: "deleted" } as const;
+export const doneTo = {
+  retry: "retried",
+  edit: "changed",
+  cancel: "cancelled",
+  delete: "deleted",
+} as const;
+
+/** What an action on tasks is called on a button. */
+export const nameOfAction = { retry: "Retry", edit: "Change", cancel: "Cancel", delete: "Delete" } as const;
 
 /** A number that may be a lower bound. */
 export const Count: FC<{ of: number; atLeast?: boolean }> = ({ of, atLeast = false }) => (
@@ -127,15 +135,15 @@ export const href = (base: string, path: string, query: Record<string, string | 
   return `${base}${path}${search === "" ? "" : `?${search}`}`;
 };
 
-/** What a person confirms before an action: both buttons say what then happens. */
+/** What a person confirms before an action, with a reason if they like: both buttons say what then happens. */
 export interface Question {
   text: string;
   /** On the button that does it, such as `Cancel the task`. */
   does: string;
   /** On the button that does nothing, such as `Keep it`. */
   keeps: string;
-  /** Whether the action takes the field `reason`. @default false */
-  takesReason?: boolean;
+  /** What a person may rather do first: a link to a page. */
+  instead?: { text: string; to: string };
 }
 
 /** The attributes of a form by which the script asks this question. */
@@ -146,7 +154,10 @@ export const asking = (question: Question | undefined) =>
         "data-asks": question.text,
         "data-does": question.does,
         "data-keeps": question.keeps,
-        ...(question.takesReason ? { "data-reason": "" } : {}),
+        ...(question.instead && {
+          "data-instead": question.instead.text,
+          "data-instead-to": question.instead.to,
+        }),
       };
 
 /** A button that asks for an action, if the person may. Without a script it is a form that shows an answer of its own. */

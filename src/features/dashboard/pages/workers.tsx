@@ -1,13 +1,18 @@
 /** Workers: where each runs, what it runs now, and whether it lives. */
 import type { FC } from "hono/jsx";
 import type { WorkerHealth } from "../../../base/tasks/worker-health.ts";
+import { groupBy } from "../../../base/values/group-by.ts";
 import type { Task } from "../../../task.ts";
+import type { CrashedAttempt } from "../../causes/contract.ts";
+import { mostRecorded } from "../look.ts";
 import type { Page, PageContext } from "../page.ts";
 import { head, Slots, whyNotAlive } from "./parts.tsx";
 import { Empty, grouped, href, Name, Nothing, Panel, Status, span, Table, Time } from "./ui.tsx";
 
-/** The most running tasks that are read, and those that a row shows. */
-const most = { read: 1_000, shown: 5 };
+/** The most running tasks that are read, those that a row shows, and workers that died. */
+const most = { read: 1_000, shown: 5, died: 50 };
+
+const day = 86_400_000;
 
 /** A worker, and the tasks that it runs. */
 export interface ShownWorker extends WorkerHealth {
@@ -16,17 +21,28 @@ export interface ShownWorker extends WorkerHealth {
   isFrozen: boolean;
 }
 
+/** A worker that died, and what it ran then. Its row is gone: its tasks tell of it. */
+export interface DeadWorker {
+  id: string;
+  /** When its death was found out. */
+  diedAt: Date;
+  held: { taskId: number; func: string }[];
+}
+
 export interface WorkersData {
   workers: ShownWorker[];
+  /** Those that died within a day while they ran something, the latest first. */
+  died: DeadWorker[];
   /** False: more tasks run than were read, so workers may run more than they show. */
   complete: boolean;
 }
 
 async function load({ look, reads, visible }: PageContext): Promise<WorkersData> {
-  const [{ workers }, causes, running] = await Promise.all([
+  const [{ workers }, causes, running, crashes] = await Promise.all([
     reads.health(),
     reads.causes(),
     look.running(most.read),
+    look.crashes(day),
   ]);
   const frozen = new Set(causes.flatMap(({ kind, workerId }) => (kind === "frozen" ? [workerId] : [])));
   const byWorker = new Map(workers.map(({ id }) => [id, [] as Task[]]));
@@ -36,8 +52,23 @@ async function load({ look, reads, visible }: PageContext): Promise<WorkersData>
       ...{ ...worker, running: byWorker.get(worker.id) ?? [] },
       isFrozen: frozen.has(worker.id),
     })),
+    died: diedOf(crashes, new Set(byWorker.keys())),
     complete: running.length < most.read,
   };
+}
+
+/** @param known those that have a row still */
+function diedOf(crashes: readonly CrashedAttempt[], known: ReadonlySet<string>): DeadWorker[] {
+  const now = Date.now();
+  return [...groupBy(crashes, ({ workerId }) => workerId)]
+    .filter(([id]) => !known.has(id))
+    .map(([id, own]) => ({
+      id,
+      diedAt: new Date(now - Math.min(...own.map(({ age }) => age))),
+      held: own.map(({ taskId, func }) => ({ taskId, func })),
+    }))
+    .sort((a, b) => b.diedAt.getTime() - a.diedAt.getTime())
+    .slice(0, most.died);
 }
 
 export const workers: Page<WorkersData> = {
@@ -74,9 +105,43 @@ export const workers: Page<WorkersData> = {
           <p class="hint">{`Only the newest ${grouped(most.read)} running tasks are shown.`}</p>
         )}
       </Panel>
+      <Died of={data.died} base={context.base} />
     </>
   ),
 };
+
+const Died: FC<{ of: readonly DeadWorker[]; base: string }> = ({ of, base }) =>
+  of.length === 0 ? (
+    <></>
+  ) : (
+    <Panel title="Died in the last 24 hours" id="died" note={grouped(of.length)}>
+      <Table label="Workers that died" heads={["Worker", "Died", "It ran"]}>
+        {of.map(({ id, diedAt, held }) => (
+          <tr>
+            <th scope="row" class="name">
+              <Name of={id} />
+            </th>
+            <td>
+              <Time at={diedAt} />
+            </td>
+            <td>
+              <ul class="times">
+                {held.slice(0, most.shown).map(({ taskId, func }) => (
+                  <li>
+                    <a href={href(base, `/tasks/${taskId}`)}>{`${func} ${taskId}`}</a>
+                  </li>
+                ))}
+                {held.length > most.shown ? <li>{`and ${grouped(held.length - most.shown)} more`}</li> : ""}
+              </ul>
+            </td>
+          </tr>
+        ))}
+      </Table>
+      <p class="hint">
+        {`Workers that died while they ran a task, of the last ${grouped(mostRecorded)} recorded attempts. Their tasks run again, or have failed.`}
+      </p>
+    </Panel>
+  );
 
 const Row: FC<{ worker: ShownWorker; context: PageContext }> = ({ worker, context: { base } }) => (
   <tr>

@@ -34,6 +34,7 @@ function toAuditEntry(row: Row): AuditEntry {
     action: String(row[audit.action]),
     target: String(row[audit.target]),
     count: Number(row[audit.count]),
+    reason: row[audit.reason] as string | null,
   };
 }
 
@@ -52,8 +53,8 @@ function lookStatements(d: Dialect) {
     ),
 
     audit: (p) => sql`
-      insert into dbq_audit (at, actor, action, target, count)
-      values (${d.now(p)}, ${p.actor}, ${p.action}, ${p.target}, ${d.integer(p.count)})`,
+      insert into dbq_audit (at, actor, action, target, count, reason)
+      values (${d.now(p)}, ${p.actor}, ${p.action}, ${p.target}, ${d.integer(p.count)}, ${p.reason})`,
 
     /** Further tasks of an action that is kept. */
     auditMore: (p) => sql`
@@ -246,6 +247,15 @@ export class LookOperations {
     });
   }
 
+  *editEach(ids: readonly number[], change: TaskEdit): Program<number[]> {
+    const changed: number[] = [];
+    for (const id of ids) {
+      const operated = yield* this.edit(id, change, undefined);
+      if (operated?.changed) changed.push(id);
+    }
+    return changed;
+  }
+
   retryEach(ids: readonly number[]): Program<number[]> {
     return this.#tasks.retryEach(ids);
   }
@@ -297,6 +307,7 @@ export function lookMethods({ run, write }: Runner, ops: LookOperations, batches
     get: (ids, characters) => run(() => ops.get(ids, characters)),
     texts: (filter, characters, range) => run(() => ops.texts(filter, characters, range)),
     edit: (id, change, generationId) => write(() => ops.edit(id, change, generationId)),
+    editEach: (ids, change) => write(() => ops.editEach(ids, change)),
     retryEach: (ids) => write(() => ops.retryEach(ids)),
     cancelEach: (ids, error) => write(() => ops.cancelEach(ids, error)),
     deleteEach: (ids, onKept) => batches.each(ids, (some) => write(() => ops.deleteEach(some)), onKept),

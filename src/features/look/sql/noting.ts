@@ -10,7 +10,7 @@ type Write<P extends unknown[]> = <T>(op: (tries: number) => Program<T>, ...poli
 export function noting<P extends unknown[]>(
   write: Write<P>,
   look: LookOperations,
-  { countOf, ...entry }: Note,
+  { countOf, alsoOf, ...entry }: Note,
 ): Write<P> {
   let row: number | undefined;
   return async (op, ...policy) => {
@@ -18,7 +18,10 @@ export function noting<P extends unknown[]>(
       function* (tries) {
         const answer = yield* op(tries);
         const count = countOf(answer, row === undefined);
-        return [answer, count === 0 ? row : yield* look.keep(row, { ...entry, count })] as const;
+        if (count === 0) return [answer, row] as const;
+        const also = alsoOf?.(answer);
+        if (also !== undefined) yield* look.audit({ ...entry, ...also, count });
+        return [answer, yield* look.keep(row, { ...entry, count })] as const;
       },
       ...policy,
     );

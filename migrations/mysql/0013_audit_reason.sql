@@ -1,0 +1,1 @@
+ALTER TABLE `dbq_audit` ADD `reason` varchar(255) character set utf8mb4 collate utf8mb4_bin;

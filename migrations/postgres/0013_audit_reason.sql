@@ -1,0 +1,1 @@
+ALTER TABLE "dbq_audit" ADD COLUMN "reason" text;
