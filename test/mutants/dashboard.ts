@@ -509,7 +509,7 @@ export const dashboardFaults: readonly Mutant[] = [
     replace: "isEnding(task)",
     caughtBy: {
       file: "test/conformance/sqlite.test.ts",
-      test: "many are edited at once: those that wait for their start, with what else they have left as it is",
+      test: "'SQLite, a file' > find, edit and act on many > many are edited at once: those that wait for their start, with what else they have left as it is",
     },
   },
   {
