@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { compiledSources } from "./test/support/compiled-sources.ts";
 
 /** Tests that take long, or need a server that few machines have: their file's name says so. */
@@ -32,6 +33,28 @@ const pure = [
 
 /** Tests that replace a module of dbq or load dbq anew: vitest loads its sources itself for them. */
 const reloading = ["test/queue/fake-timers.test.ts", "test/features/dashboard/metrics.test.ts"];
+
+/** A run that starts one of these late waits for it alone, while the other core has nothing to do. The longest is first. */
+const longest = [
+  "test/demo/demo.full.test.ts",
+  "test/features/executors/executors.full.test.ts",
+  "test/conformance/postgres.test.ts",
+  "test/conformance/sqlite.test.ts",
+  "test/features/workflows/sqlite.test.ts",
+  "test/features/workflows/undo.test.ts",
+  "test/worker/stop.test.ts",
+];
+
+/** Starts the longest files first. In a fresh clone vitest knows no durations, and would go by the sizes of the files. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const placeOf = ({ moduleId }: TestSpecification) =>
+      longest.findIndex((file) => moduleId.endsWith(`/${file}`));
+    const sorted = await super.sort(files);
+    const long = sorted.filter((file) => placeOf(file) >= 0).sort((a, b) => placeOf(a) - placeOf(b));
+    return [...long, ...sorted.filter((file) => placeOf(file) < 0)];
+  }
+}
 
 interface Files {
   readonly include: string[];
@@ -90,6 +113,7 @@ export default defineConfig({
     pool: "forks",
     // A failure inside of dbq names the line of its source, not of the compiled file.
     execArgv: ["--enable-source-maps"],
+    sequence: { sequencer: LongestFirst },
     globalSetup: ["test/support/compiled.ts", "test/support/embedded-postgres.ts"],
     projects: [
       project("alone", tier.alone),
