@@ -502,11 +502,11 @@ export const dashboardFaults: readonly Mutant[] = [
     },
   },
   {
-    name: "an-edit-of-many-is-one-of-a-cancelled-task",
-    why: "A person changes the priority of all tasks of a function, and tasks that have ended become pending.",
-    in: "LookOperations.edit",
-    find: '(status !== "pending" && status !== "scheduled") || isEnding(task)',
-    replace: "isEnding(task)",
+    name: "an-edit-of-many-counts-what-has-ended",
+    why: "A person is told that tasks which have ended were changed.",
+    in: "LookOperations.editEach",
+    find: "if (operated?.changed) changed.push(id);",
+    replace: "changed.push(id);",
     caughtBy: {
       file: "test/conformance/sqlite.test.ts",
       test: "'SQLite, a file' > find, edit and act on many > many are edited at once: those that wait for their start, with what else they have left as it is",

@@ -1,4 +1,4 @@
-/** Pauses between the transactions of an action on many rows, so that workers are hardly slower beside it. */
+/** Pauses between the transactions of an action on many rows, so that workers have most of the time beside it. */
 import { performance, sleep } from "../../base/runtime/timers.ts";
 import type { WorkerStore } from "../../store.ts";
 
