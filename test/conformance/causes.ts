@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { CauseReport, CauseStore } from "../../src/features/causes/contract.ts";
 import { insert, insertOne, minute, newWorker, outcomes, recordOf, running, settle } from "./arrange.ts";
 import type { Group } from "./case.ts";
@@ -263,13 +264,39 @@ export const causesGroup: Group = {
         }
         await settle(store, outcomes.failed(await running(store, {})));
         const { id } = await running(store, { queueName: "b" });
-        const found = await store.causes.started(many);
+        const found = await store.causes.started(many, [], many);
         assert.deepEqual(
           found.map(({ taskId, queueName }) => [taskId, queueName]).sort(),
           [[id, "b"], ...ended.map((one) => [one, "default"])].sort(),
         );
-        assert.equal((await store.causes.started(1)).length, 2);
+        assert.equal((await store.causes.started(1, [], many)).length, 2);
         for (const { age } of found) assert.ok(age >= 0 && age < minute, String(age));
+      },
+    },
+    {
+      name: "the started tasks of a queue are found beside a busier one: those that were enqueued after a task that waits",
+      run: async ({ store }) => {
+        const done = async (queueName: string) => {
+          const task = await running(store, { queueName });
+          await settle(store, outcomes.completed(task));
+          return task.id;
+        };
+        await done("slow");
+        const taskId = await insertOne(store, { queueName: "slow", func: "rare", priority: -1 });
+        const ids = [await done("slow"), await done("slow")];
+        // It completes last: at one time, the order of two is not known.
+        await sleep(5);
+        const busy = await done("busy");
+        const head = { queueName: "slow", func: "rare", priority: -1, taskId, group: null, age: 0 };
+        const started = async (next: number) =>
+          (await store.causes.started(1, [head], next))
+            .filter((task) => task.taskId !== busy)
+            .map((task) => [task.taskId, task.queueName]);
+        assert.deepEqual(
+          (await started(many)).sort(),
+          ids.map((id) => [id, "slow"]),
+        );
+        assert.deepEqual(await started(1), [[ids[0], "slow"]]);
       },
     },
     {

@@ -13,6 +13,17 @@ const waitingTest = (test: string) => ({ file: "test/features/causes/waiting.tes
 
 export const causeFaults: readonly Mutant[] = [
   {
+    name: "a-busy-queue-hides-starved-tasks",
+    why: "A task that others overtake is no cause as long as another queue completes thousands of tasks.",
+    in: "CauseOperations.started",
+    find: "[...running, ...ended, ...after]",
+    replace: "[...running, ...ended]",
+    caughtBy: {
+      file: "test/conformance/sqlite.test.ts",
+      test: "'SQLite, a file' > causes > the started tasks of a queue are found beside a busier one: those that were enqueued after a task that waits",
+    },
+  },
+  {
     name: "a-pause-is-a-cause-at-once",
     why: "An operator who pauses a queue for half a minute is told that something is wrong.",
     in: "paused",

@@ -120,8 +120,11 @@ export interface CauseStore {
   /** The tasks that are first in the order of claims, a few of each of these levels. */
   heads(levels: readonly Level[]): Promise<HeadOfLevel[]>;
 
-  /** The tasks that run, and those that completed last: at most `most` of each. */
-  started(most: number): Promise<StartedTask[]>;
+  /**
+   * The tasks that run, and those that completed last: at most `most` of each. And of the queue of each of these heads, those that have
+   * started among the `next` tasks of all queues that were enqueued after it, since a busy queue may have completed all of the others.
+   */
+  started(most: number, heads: readonly HeadOfLevel[], next: number): Promise<StartedTask[]>;
 
   /** The schedules with at least `least` unfinished tasks, of which it looks at `most` in all. */
   piles(least: number, most: number): Promise<SchedulePile[]>;

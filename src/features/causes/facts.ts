@@ -36,7 +36,7 @@ export interface Facts {
   depths: readonly RecordedDepth[];
   /** Of the levels whose tasks have waited for `starvedAfter`: those that are first in the order of claims. */
   heads: readonly HeadOfLevel[];
-  /** The tasks that started last; none where there are no such levels. */
+  /** The tasks that started last, and those that came after the heads and have started; none where there are no such levels. */
   started: readonly StartedTask[];
 }
 

@@ -15,7 +15,7 @@ import { depthMargin } from "./waiting.ts";
 import { CauseWatches } from "./watch.ts";
 
 /** Rows and levels that are looked at: 10,000 rows in about 20 ms. */
-const most = { running: 5_000, crashed: 2_000, piled: 10_000, started: 2_000, levels: 10 };
+const most = { running: 5_000, crashed: 2_000, piled: 10_000, started: 2_000, next: 5_000, levels: 10 };
 
 /** Milliseconds that facts about the database stay known: they change slowly, and reading them takes longer than all else. */
 const databaseAge = 10_000;
@@ -74,7 +74,7 @@ async function factsOf(
     piles: await store.causes.piles(thresholds.pilingTasks, most.piled),
     depths: await store.causes.depths(thresholds.behindFor + depthMargin),
     heads,
-    started: heads.length === 0 ? [] : await store.causes.started(most.started),
+    started: heads.length === 0 ? [] : await store.causes.started(most.started, heads, most.next),
   };
 }
 

@@ -1,5 +1,6 @@
 /** The queries behind `queue.listCauses()`, each bounded. `CauseStore` in its contract says what they promise. */
 import { sql } from "drizzle-orm/sql/sql";
+import { groupBy } from "../../../base/values/group-by.ts";
 import type { Dialect } from "../../../stores/sql/dialect.ts";
 import { hasNumber } from "../../../stores/sql/exact-ids.ts";
 import { count, type Program, type Runner, rows, rowsOnce } from "../../../stores/sql/program.ts";
@@ -131,13 +132,38 @@ export class CauseOperations {
       .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age));
   }
 
-  *started(most: number): Program<StartedTask[]> {
+  *started(most: number, heads: readonly HeadOfLevel[], next: number): Program<StartedTask[]> {
     const running = yield* this.running(most);
     const ended = (yield* rows(this.#s.started, { most })).map(([id, queueName, age]) => ({
       ...{ taskId: Number(id), queueName: String(queueName) },
       age: age === null ? Number.NaN : Number(age),
     }));
-    return [...running, ...ended].map(({ taskId, queueName, age }) => ({ taskId, queueName, age }));
+    const after = yield* this.#startedAfter(heads, next);
+    const byId = new Map([...running, ...ended, ...after].map((task) => [task.taskId, task]));
+    return [...byId.values()].map(({ taskId, queueName, age }) => ({ taskId, queueName, age }));
+  }
+
+  *#startedAfter(heads: readonly HeadOfLevel[], next: number): Program<StartedTask[]> {
+    if (heads.length === 0) return [];
+    const d = this.#dialect;
+    const now = d.time(sql.raw(String(Math.trunc(yield* this.now()))));
+    const queues = [...groupBy(heads, ({ queueName }) => queueName)];
+    const probes = queues.map(([queueName, ofQueue], n) => {
+      const first = ofQueue.reduce((least, { taskId }) => Math.min(least, taskId), Number.MAX_SAFE_INTEGER);
+      return sql`
+        select ${sql.raw(String(n))} as n, id, ${d.minus(now, sql`started_at`)} as age from (
+          select id, queue_name, started_at from ${d.tasks}
+          where id > ${d.integer(first)} order by id ${sql.raw(`limit ${next}`)}) as ${sql.raw(`next_${n}`)}
+        where ${d.same("queue_name", queueName)} and started_at is not null`;
+    });
+    const found = yield* rowsOnce(sql.join(probes, sql` union all `));
+    return found
+      .map(([n, id, age]) => ({
+        taskId: Number(id),
+        queueName: queues[Number(n)]?.[0] ?? "",
+        age: Number(age),
+      }))
+      .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age));
   }
 
   *piles(least: number, most: number): Program<SchedulePile[]> {
@@ -175,7 +201,7 @@ export function causeMethods({ run, write }: Runner, ops: CauseOperations): Omit
     crashes: (within, most) => run(() => ops.crashes(within, most)),
     depths: (within) => run(() => ops.depths(within)),
     heads: (levels) => run(() => ops.heads(levels)),
-    started: (most) => run(() => ops.started(most)),
+    started: (most, heads, next) => run(() => ops.started(most, heads, next)),
     piles: (least, most) => run(() => ops.piles(least, most)),
     thresholds: () => run(() => ops.thresholds()),
     changeThresholds: (change) => write(() => ops.changeThresholds(change)),
