@@ -12,8 +12,10 @@ import { type Meter, type MeterHost, meterOf, type OpenMeter } from "./meter.ts"
 import type { Job, JobHost } from "./periodic-job.ts";
 
 export interface Feature {
-  /** Methods of the queue. They refuse to work for a closed one, and may be destructured. */
+  /** Methods of the queue that return promises. They may be destructured, and a closed queue refuses their calls. */
   readonly methods?: object;
+  /** Methods of the queue that return iterators, of which the same holds. */
+  readonly iterators?: object;
   /** Methods of the queue in a transaction, `within(tx)`. */
   readonly within?: WithinMethods;
   /** What other features need of this one. */
@@ -30,12 +32,28 @@ export interface Feature {
 
 /** Adds a feature to a queue. What has started before goes on without it. */
 export function addFeature(queue: CoreQueue, feature: Feature): void {
-  const { within, shared, features } = internalsOf(queue);
-  Object.assign(queue, feature.methods);
+  const { within, shared, features, checkOpen } = internalsOf(queue);
+  for (const [name, method] of methodsIn(feature.methods))
+    Object.assign(queue, {
+      [name]: async (...args: unknown[]) => {
+        checkOpen();
+        return await method(...args);
+      },
+    });
+  for (const [name, iterate] of methodsIn(feature.iterators))
+    Object.assign(queue, {
+      [name]: (...args: unknown[]) => {
+        checkOpen();
+        return iterate(...args);
+      },
+    });
   Object.assign(shared, feature.shared);
   if (feature.within) within.push(feature.within);
   features.push(feature);
 }
+
+const methodsIn = (methods: object = {}): [string, (...args: unknown[]) => unknown][] =>
+  Object.entries(methods);
 
 // `queue/` knows no workers, and so it keeps features without their type. Only `addFeature` adds one.
 const featuresOf = (queue: CoreQueue) => internalsOf(queue).features as readonly Feature[];

@@ -21,29 +21,17 @@ const most = { running: 5_000, crashed: 2_000, piled: 10_000, started: 2_000, ne
 const databaseAge = 10_000;
 
 export function causes(queue: Queue): Feature {
-  const { store, checkOpen } = internalsOf(queue);
+  const { store } = internalsOf(queue);
   const database = keptFor(databaseAge, () => queue.diagnose());
   const watches = new CauseWatches(queue, async () => (await thresholdsOf(store.causes)).endedAfter);
-  const methods: CauseMethods = {
-    watchCauses: (options) => {
-      checkOpen();
-      return watches.watch(options);
-    },
-    listCauses: async () => {
-      checkOpen();
-      return causesIn(await factsOf(queue, database));
-    },
-    causeThresholds: async () => {
-      checkOpen();
-      return await thresholdsOf(store.causes);
-    },
-    setCauseThresholds: async (changes) => {
-      checkOpen();
-      return await setThresholds(store.causes, changes);
-    },
+  const iterators: Pick<CauseMethods, "watchCauses"> = { watchCauses: (options) => watches.watch(options) };
+  const methods: Omit<CauseMethods, "watchCauses"> = {
+    listCauses: async () => causesIn(await factsOf(queue, database)),
+    causeThresholds: () => thresholdsOf(store.causes),
+    setCauseThresholds: (changes) => setThresholds(store.causes, changes),
   };
   const causesOf = async (look: HealthLook) => causesIn(await factsOf(queue, database, look));
-  return { methods, shared: { causesOf } };
+  return { methods, iterators, shared: { causesOf } };
 }
 
 /** One query after another: a look takes one connection of the queue's pool, not all. */

@@ -17,11 +17,10 @@ import type { DrainedResult, DrainMethods } from "./methods.ts";
 
 /** Gives a queue `settleDrained`. */
 export function settleDrained(queue: CoreQueue): Feature {
-  const { store, wakeups, options, checkOpen } = internalsOf(queue);
+  const { store, wakeups, options } = internalsOf(queue);
   let origin: string | undefined;
   const methods: DrainMethods = {
     settleDrained: async <R>(id: number | string, given: DrainedResult<R>) => {
-      checkOpen();
       origin ??= await store.drains.origin();
       const task = drainedTask(id, origin);
       const outcome = drainedOutcome(await checkedResult(store, task.id, given), options.maxPayload);

@@ -6,10 +6,9 @@ import { internalsOf } from "../queue.ts";
 import type { EncryptionMethods, ReencryptOptions } from "./methods.ts";
 
 export function encryption(queue: CoreQueue): Feature {
-  const { store, options, checkOpen } = internalsOf(queue);
+  const { store, options } = internalsOf(queue);
   const methods: EncryptionMethods = {
     reencrypt: async (given) => {
-      checkOpen();
       const read = readReencryptOptions(given);
       if (!options.encryption)
         throw new TypeError("reencrypt: this queue has no keys: open it with the option encryption");

@@ -13,7 +13,7 @@ const foldEvery = 20 * 60_000;
 const afterFailure = 3_600_000;
 
 export function failures(queue: CoreQueue): Feature {
-  const { store, options, checkOpen } = internalsOf(queue);
+  const { store, options } = internalsOf(queue);
   const now = () => (options.clock ?? systemClock).now();
   const folding = {
     name: "folding counts of failures",
@@ -21,10 +21,7 @@ export function failures(queue: CoreQueue): Feature {
     run: async () => ((await store.failures.fold()) ? 0 : foldEvery),
   };
   const methods: FailureMethods = {
-    listFailures: async (asking) => {
-      checkOpen();
-      return await listFailures(store.requests ?? store, asking, now());
-    },
+    listFailures: (asking) => listFailures(store.requests ?? store, asking, now()),
   };
   return {
     methods,

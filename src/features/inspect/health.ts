@@ -151,11 +151,8 @@ async function lookAtTasks({ health, limits }: Pick<FullStore, "health" | "limit
 
 /** Gives a queue `health`. */
 export function health(queue: CoreQueue): Feature {
-  const { store, checkOpen } = internalsOf(queue);
-  const healthLook = async () => {
-    checkOpen();
-    return await lookAt(store.requests ?? store);
-  };
+  const { store } = internalsOf(queue);
+  const healthLook = () => lookAt(store.requests ?? store);
   const methods: Pick<InspectMethods, "health"> = { health: async () => (await healthLook()).health };
   return { methods, shared: { healthLook } };
 }

@@ -75,14 +75,8 @@ class End {
 
 /** Gives a queue `watchTasks`. */
 export function watchTasks(queue: CoreQueue): Feature {
-  const { checkOpen } = internalsOf(queue);
-  const methods: Pick<InspectMethods, "watchTasks"> = {
-    watchTasks: (options) => {
-      checkOpen();
-      return watch(queue, options);
-    },
-  };
-  return { methods };
+  const iterators: Pick<InspectMethods, "watchTasks"> = { watchTasks: (options) => watch(queue, options) };
+  return { iterators };
 }
 
 const { func, queueName, status } = countReaders;

@@ -23,29 +23,23 @@ export function limits(queue: CoreQueue): Feature {
 }
 
 function methodsOf(queue: CoreQueue): LimitMethods {
-  const { store, wakeups, checkOpen } = internalsOf(queue);
+  const { store, wakeups } = internalsOf(queue);
   return {
     setLimit: async (target, limit) => {
-      checkOpen();
       const scope = readLimitTarget(target, "setLimit");
       const values = limit === null ? null : readLimit(limit, "setLimit: limit");
       await store.limits.set(scope, values);
       wakeups.workAdded();
       limitChannel.publish({ change: "limited", target: targetOf(scope), limit: values });
     },
-    listLimits: async () => {
-      checkOpen();
-      return (await (store.requests ?? store).limits.list()).map(infoOf);
-    },
+    listLimits: async () => (await (store.requests ?? store).limits.list()).map(infoOf),
     pause: async (target) => {
-      checkOpen();
       const scope = readPauseTarget(target, "pause");
       const changed = await store.limits.pause(scope);
       if (changed) limitChannel.publish({ change: "paused", target: targetOf(scope) });
       return changed;
     },
     resume: async (target) => {
-      checkOpen();
       const scope = readPauseTarget(target, "resume");
       const changed = await store.limits.resume(scope);
       wakeups.workAdded();

@@ -31,7 +31,7 @@ export function look(queue: CoreQueue): Feature {
 }
 
 function methodsOf(queue: CoreQueue): LookMethods {
-  const { store, wakeups, options, checkOpen } = internalsOf(queue);
+  const { store, wakeups, options } = internalsOf(queue);
   const act = async (kind: BulkKind, filter: unknown, given: BulkCancelOptions): Promise<BulkResult> => {
     const owner = `${kind}Tasks`;
     const { reason = `cancelled by queue.${owner}`, ...walk } = given;
@@ -42,7 +42,6 @@ function methodsOf(queue: CoreQueue): LookMethods {
   };
   return {
     updateTask: async <R>(id: number, changes: unknown) => {
-      checkOpen();
       const { edit, generationId } = readTaskChanges(changes, options.maxPayload);
       const asked = taskId(id, "updateTask");
       const operated = await editChecked(store.requests ?? store, asked, edit, generationId);
@@ -53,17 +52,9 @@ function methodsOf(queue: CoreQueue): LookMethods {
       wakeups.workAdded(true);
       return toTask<R>(record);
     },
-    retryTasks: async (filter, given) => {
-      checkOpen();
-      return await act("retry", filter, readBulkOptions(given, "retryTasks"));
-    },
-    cancelTasks: async (filter, given) => {
-      checkOpen();
-      return await act("cancel", filter, readBulkCancelOptions(given, "cancelTasks"));
-    },
-    deleteTasks: async (filter, given) => {
-      checkOpen();
-      return await act("delete", filter, readBulkOptions(given, "deleteTasks"));
-    },
+    retryTasks: async (filter, given) => await act("retry", filter, readBulkOptions(given, "retryTasks")),
+    cancelTasks: async (filter, given) =>
+      await act("cancel", filter, readBulkCancelOptions(given, "cancelTasks")),
+    deleteTasks: async (filter, given) => await act("delete", filter, readBulkOptions(given, "deleteTasks")),
   };
 }

@@ -10,11 +10,10 @@ import { Firing } from "./fire.ts";
 import type { ScheduleActions, ScheduleMethods } from "./methods.ts";
 
 export function schedules(queue: CoreQueue): Feature {
-  const { store, wakeups, options, checkOpen } = internalsOf(queue);
+  const { store, wakeups, options } = internalsOf(queue);
   const wake = () => wakeups.workAdded(true);
   const actions = new Actions(store.schedules, { maxPayload: options.maxPayload, synchronous: false, wake });
   const open = async () => {
-    checkOpen();
     await loadCroner();
     return actions;
   };

@@ -18,7 +18,7 @@ const untilNextMinute = (time: number): number => foldEvery - (time % foldEvery)
 
 /** Makes what runs the tasks of a queue count them, and gives it `stats` and `functionStats`. */
 export function stats(queue: CoreQueue): Feature {
-  const { store, options, checkOpen } = internalsOf(queue);
+  const { store, options } = internalsOf(queue);
   const now = () => (options.clock ?? systemClock).now();
   const asked = (store.requests ?? store).stats;
   const folding = {
@@ -35,14 +35,8 @@ export function stats(queue: CoreQueue): Feature {
     },
   };
   const methods: StatsMethods = {
-    stats: async (asking) => {
-      checkOpen();
-      return await points.stats(asked, asking, now());
-    },
-    functionStats: async (filter) => {
-      checkOpen();
-      return await points.functionStats(asked, filter, now());
-    },
+    stats: (asking) => points.stats(asked, asking, now()),
+    functionStats: (filter) => points.functionStats(asked, filter, now()),
   };
   return {
     methods,

@@ -43,31 +43,19 @@ export function workflows(queue: CoreQueue): Feature {
 }
 
 function methodsOf(queue: CoreQueue): WorkflowMethods {
-  const { store, wakeups, options, checkOpen } = internalsOf(queue);
+  const { store, wakeups, options } = internalsOf(queue);
   const wake = () => wakeups.workAdded(true);
   const actions = new Actions(store.workflows.writes, {
     maxPayload: options.maxPayload,
     synchronous: false,
     wake,
   });
-  const writes = writesOf(async (act) => {
-    checkOpen();
-    return await act(actions);
-  });
   return {
-    ...(writes as Pick<WorkflowMethods, keyof WorkflowActions>),
-    awaitGroup: async (id, given) => {
-      checkOpen();
-      return await awaitGroup(queue, taskId(id, "awaitGroup"), given);
-    },
-    getRun: async <R>(id: number, given?: GetRunOptions) => {
-      checkOpen();
-      return (await getRun(queue, taskId(id, "getRun"), given)) as Run<R> | undefined;
-    },
-    listWaiting: async (name, given) => {
-      checkOpen();
-      return await listWaiting(queue, name, given);
-    },
+    ...(writesOf(async (act) => await act(actions)) as Pick<WorkflowMethods, keyof WorkflowActions>),
+    awaitGroup: async (id, given) => await awaitGroup(queue, taskId(id, "awaitGroup"), given),
+    getRun: async <R>(id: number, given?: GetRunOptions) =>
+      (await getRun(queue, taskId(id, "getRun"), given)) as Run<R> | undefined,
+    listWaiting: (name, given) => listWaiting(queue, name, given),
   };
 }
 

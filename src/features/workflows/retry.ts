@@ -10,9 +10,8 @@ import { internalsOf, type Queue } from "../queue.ts";
 /** The core's `retryTask`, and what it does with options. */
 export function retryMethod(queue: CoreQueue): Queue["retryTask"] {
   const { retryTask } = queue;
-  const { wakeups, checkOpen } = internalsOf(queue);
+  const { wakeups } = internalsOf(queue);
   return async <R>(id: number, options: unknown) => {
-    checkOpen();
     const { fromStep, undo = false } = readRetryOptions(options);
     if (fromStep === undefined && !undo) return await retryTask<R>(id);
     const asked = taskId(id, "retryTask");
