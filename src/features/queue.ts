@@ -88,7 +88,7 @@ export interface Shared {
 
 export interface FullInternals extends QueueInternals {
   readonly store: FullStore;
-  readonly shared: Partial<Shared>;
+  readonly shared: Shared;
 }
 
 /** The internals of a queue of `openQueue`, whose store does what all features need. @throws TypeError for other values */

@@ -40,11 +40,11 @@ async function factsOf(
   database: () => Promise<Diagnosis[]>,
   look?: HealthLook,
 ): Promise<Facts> {
-  const { store } = internalsOf(queue);
+  const { store, shared } = internalsOf(queue);
   // This process's clock may be apart from the one that has written since when something is paused.
   const now = await store.causes.now();
   const thresholds = await thresholdsOf(store.causes);
-  const { health, pending } = look ?? (await lookAtHealth(queue));
+  const { health, pending } = look ?? (await shared.healthLook());
   const running = await store.causes.running(most.running);
   const heads = await store.causes.heads(levelsThatWait(pending, thresholds.starvedAfter));
   return {
@@ -78,12 +78,6 @@ function levelsThatWait(pending: readonly PendingTasks[], starvedAfter: number):
   );
   const old = levels.filter(({ age }) => age >= starvedAfter).sort((a, b) => b.age - a.age);
   return old.slice(0, most.levels).map(({ age: _, ...level }) => level);
-}
-
-/** A queue without that feature has no causes either. */
-async function lookAtHealth(queue: Queue): Promise<HealthLook> {
-  const look = internalsOf(queue).shared.healthLook;
-  return look ? await look() : { health: await queue.health(), pending: [] };
 }
 
 /** Reads anew only when the last read is older than this many milliseconds, or has failed. */

@@ -86,9 +86,7 @@ export class Look {
 
   /** @throws DatabaseError; TypeError for what is not a queue */
   static async open(queue: Queue): Promise<Look> {
-    const { reader } = internalsOf(queue).shared;
-    if (!reader) throw new TypeError("dashboard: expected a queue of openQueue");
-    return new Look(queue, await reader());
+    return new Look(queue, await internalsOf(queue).shared.reader());
   }
 
   private constructor(queue: Queue, reader: Queue) {
@@ -108,13 +106,12 @@ export class Look {
 
   /** What `queue.health()` says, and what it has counted of pending tasks. @throws DatabaseError */
   async health(): Promise<HealthLook> {
-    const { healthLook } = internalsOf(this.reader).shared;
-    return healthLook ? await healthLook() : { health: await this.reader.health(), pending: [] };
+    return await internalsOf(this.reader).shared.healthLook();
   }
 
   /** The causes, by a look that was had already. @throws DatabaseError */
   async causes(look: HealthLook): Promise<Cause[]> {
-    return (await internalsOf(this.reader).shared.causesOf?.(look)) ?? [];
+    return await internalsOf(this.reader).shared.causesOf(look);
   }
 
   /** The newest running tasks. @throws DatabaseError */
@@ -223,7 +220,6 @@ export class Look {
   /** The queue for one action of a person, which its changes keep in their transactions. */
   noting(note: Note): Queue {
     const { store, shared, wakeups } = internalsOf(this.queue);
-    if (!shared.over) throw new TypeError("dashboard: expected a queue of openQueue");
     const [actor, reason] = [note.actor, note.reason].map((text) => (text === null ? null : fitting(text)));
     const kept = { ...note, actor: actor ?? null, reason: reason ?? null, target: fitting(note.target) };
     const queue = shared.over(store.noting(kept));
@@ -262,9 +258,8 @@ export class Look {
 
   /** What Prometheus reads. @throws Unavailable without the package prom-client; DatabaseError */
   async metrics(): Promise<string> {
-    const { metrics } = internalsOf(this.reader).shared;
     try {
-      return (await metrics?.()) ?? "";
+      return await internalsOf(this.reader).shared.metrics();
     } catch (error) {
       if (error instanceof TypeError && isMissingPackage(error.cause)) throw new Unavailable(error.message);
       throw error;
@@ -273,7 +268,7 @@ export class Look {
 
   /** The next times of a schedule, if it had this timing. @throws TypeError for a wrong one; DatabaseError */
   async scheduleTimes(name: string, timing: ScheduleTiming | ScheduleChanges, most: number): Promise<Date[]> {
-    return (await internalsOf(this.reader).shared.scheduleTimes?.(name, timing, most)) ?? [];
+    return await internalsOf(this.reader).shared.scheduleTimes(name, timing, most);
   }
 
   /** Closes the connections of the reader. */

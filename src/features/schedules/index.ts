@@ -1,6 +1,6 @@
 /** Schedules: what a queue needs for `queue.schedule`, and its workers for firing. */
+import { type Act, actOn } from "../../base/runtime/maybe-promise.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
-import type { MaybePromise } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
 import { internalsOf, type Shared } from "../queue.ts";
 import type { FullTransaction } from "../store.ts";
@@ -24,17 +24,15 @@ export function schedules(queue: CoreQueue): Feature {
     within: (inside, settings) => {
       // There is no time to load anything inside of a transaction: there the actions load it themselves.
       const actions = new Actions((inside as FullTransaction).schedules, settings);
-      return methodsOf(settings.synchronous ? (act) => act(actions) : async (act) => await act(actions));
+      return methodsOf(actOn(actions, settings.synchronous));
     },
     shared: { scheduleTimes },
     jobs: (host) => [new Firing(store.schedules, host)],
   };
 }
 
-type Act = <T>(action: (actions: ScheduleActions) => MaybePromise<T>) => MaybePromise<T>;
-
 /** The methods of these actions, which may be destructured. */
-const methodsOf = (act: Act): ScheduleActions => ({
+const methodsOf = (act: Act<ScheduleActions>): ScheduleActions => ({
   schedule: (...given) => act((actions) => actions.schedule(...given)),
   schedules: (entries) => act((actions) => actions.schedules(entries)),
   getSchedule: (name) => act((actions) => actions.getSchedule(name)),

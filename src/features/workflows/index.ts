@@ -1,7 +1,7 @@
 /** Workflows: steps, sleeping, events, children, groups and chains. */
 import { taskId } from "../../base/options/options.ts";
+import { type Act, actOn } from "../../base/runtime/maybe-promise.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
-import type { MaybePromise } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
 import { deletingJob } from "../../worker/pruning.ts";
 import { internalsOf } from "../queue.ts";
@@ -29,7 +29,7 @@ export function workflows(queue: CoreQueue): Feature {
     methods: { ...methodsOf(queue), retryTask: retryMethod(queue) },
     within: (inside, settings) => {
       const actions = new Actions((inside as FullTransaction).workflows, settings);
-      return writesOf(settings.synchronous ? (act) => act(actions) : async (act) => await act(actions));
+      return writesOf(actOn(actions, settings.synchronous));
     },
     attempts: {
       before: stepsBefore,
@@ -51,7 +51,7 @@ function methodsOf(queue: CoreQueue): WorkflowMethods {
     wake,
   });
   return {
-    ...(writesOf(async (act) => await act(actions)) as Pick<WorkflowMethods, keyof WorkflowActions>),
+    ...(writesOf(actOn(actions, false)) as Pick<WorkflowMethods, keyof WorkflowActions>),
     awaitGroup: async (id, given) => await awaitGroup(queue, taskId(id, "awaitGroup"), given),
     getRun: async <R>(id: number, given?: GetRunOptions) =>
       (await getRun(queue, taskId(id, "getRun"), given)) as Run<R> | undefined,
@@ -59,10 +59,8 @@ function methodsOf(queue: CoreQueue): WorkflowMethods {
   };
 }
 
-type Act = <T>(action: (actions: WorkflowActions) => MaybePromise<T>) => MaybePromise<T>;
-
 /** The methods that write, which may be destructured. */
-const writesOf = (act: Act): WorkflowActions => ({
+const writesOf = (act: Act<WorkflowActions>): WorkflowActions => ({
   emitEvent: (name, payload) => act((actions) => actions.emitEvent(name, payload)),
   enqueueGroup: (entries, options) => act((actions) => actions.enqueueGroup(entries, options)),
   enqueueChain: (entries) => act((actions) => actions.enqueueChain(entries)),
