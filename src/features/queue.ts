@@ -66,7 +66,7 @@ export const Queue: abstract new () => Queue = CoreQueue as never;
 
 /** What features of a queue do for other features. */
 export interface Shared {
-  /** What `health()` tells, with what it has counted of pending tasks. */
+  /** The answer of `health()`, with the pending tasks that it has counted. @throws DatabaseError */
   healthLook(): Promise<HealthLook>;
   /** What `listCauses()` finds, by a look that was had already. @throws DatabaseError */
   causesOf(look: HealthLook): Promise<Cause[]>;

@@ -1,4 +1,5 @@
-/** How many tasks are pending, as a look has counted them. */
+/** How many tasks are pending, as a look has counted them; and which tasks wait for their start. */
+import type { TaskStatus } from "../../task.ts";
 
 /** The pending tasks of a queue. `more`: `pending` is the bound up to which they are counted. */
 export interface QueueDepth {
@@ -18,3 +19,6 @@ export interface PendingTasks extends QueueDepth {
   /** The same of each priority. */
   priorities: readonly { priority: number; oldestPendingAge: number | null }[];
 }
+
+/** Whether a task in this status waits for its start: it is due, or will be. */
+export const waitsForStart = (status: TaskStatus): boolean => status === "pending" || status === "scheduled";

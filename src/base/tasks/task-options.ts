@@ -99,8 +99,11 @@ export interface ReadCallOptions {
   group: string;
 }
 
+/** Any that a database stores. */
+export const priority = integer(-2_147_483_648, 2_147_483_647);
+
 export const callReaders: Readers<ReadCallOptions> = {
-  priority: integer(-2_147_483_648, 2_147_483_647),
+  priority,
   queueName: label,
   maxRetries: integer(0, 2_147_483_647),
   waitUntil: moment,

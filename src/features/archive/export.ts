@@ -3,8 +3,7 @@ import { type CountFilter, readBulkFilter } from "../../base/options/options.ts"
 import { callable, readOptions, signal, wrong } from "../../base/options/validators.ts";
 import { setImmediate } from "../../base/runtime/timers.ts";
 import { finishedStatuses, isFinished } from "../../task.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 import type { FoundTask } from "./contract.ts";
 import { toLine } from "./line.ts";
 

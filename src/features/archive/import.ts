@@ -2,8 +2,7 @@
 import { callable, readOptions, signal } from "../../base/options/validators.ts";
 import { setImmediate } from "../../base/runtime/timers.ts";
 import { DatabaseError, InvalidArchiveError } from "../../errors.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 import type { ArchiveStore, StoredTask } from "./contract.ts";
 import { fromLine } from "./line.ts";
 

@@ -4,8 +4,7 @@ import type { PendingTasks } from "../../base/tasks/pending.ts";
 import type { Diagnosis } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
 import type { HealthLook } from "../inspect/methods.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 import type { Level } from "./contract.ts";
 import type { Facts } from "./facts.ts";
 import { causesIn } from "./find.ts";
@@ -55,7 +54,7 @@ async function factsOf(
     backlog: pending,
     limits: await queue.listLimits(),
     recent: await queue.functionStats({ from: now - thresholds.failingWithin }),
-    // Nothing hangs before that, so that nobody asks how long it takes as a rule.
+    // How long functions take as a rule matters only if one has run for longer than `hungAfter`.
     usual: running.some(({ age }) => age > thresholds.hungAfter) ? await queue.functionStats() : [],
     running,
     crashes: await store.causes.crashes(thresholds.crashingWithin, most.crashed),

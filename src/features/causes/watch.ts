@@ -13,8 +13,7 @@ import { inRootContext } from "../../base/runtime/root-context.ts";
 import { settledWithin, type Timer } from "../../base/runtime/timers.ts";
 import { QueueClosedError } from "../../errors.ts";
 import { report as reportError } from "../../events.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 import type { CauseReport, CauseReportStore, FoundCause } from "./contract.ts";
 import type { Cause, CauseChange, WatchCausesOptions } from "./methods.ts";
 

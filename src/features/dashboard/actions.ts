@@ -1,8 +1,9 @@
 /** What a person asks for by POST: each action says in words what it did, and is kept in `dbq_audit`. */
 
 import { show } from "../../base/options/durations.ts";
-import { integer, label, readOptions, time } from "../../base/options/validators.ts";
+import { label, readOptions, time } from "../../base/options/validators.ts";
 import { remoteTask } from "../../base/tasks/registry.ts";
+import { priority as anyPriority } from "../../base/tasks/task-options.ts";
 import { isEnding } from "../../base/values/ending.ts";
 import { present } from "../../base/values/present.ts";
 import {
@@ -74,7 +75,7 @@ interface TaskAction {
   accepts: readonly string[];
   /** Whether an answer of the store means that something was done. @default any but that there is no such task */
   isDone?: (answer: Operated, fields: Fields) => boolean;
-  /** What is kept of another task that an answer of the store tells of. */
+  /** Another row for `dbq_audit`, about a task that the action has made. */
   alsoOf?: (answer: unknown, task: Task) => Pick<AuditEntry, "action" | "target"> | undefined;
   /** Does it, and returns a sentence for the person. `queue` writes its row of `dbq_audit` in the same transaction. */
   act: (queue: Queue, task: Task, fields: Fields, look: Look) => Promise<string>;
@@ -331,7 +332,7 @@ function bulkChangesOf({ queueName, priority, waitUntil }: Fields): TaskEdit {
   try {
     return readOptions<Pick<TaskEdit, "queueName" | "priority" | "waitUntil">>(changes, "", {
       queueName: label,
-      priority: integer(-2_147_483_648, 2_147_483_647),
+      priority: anyPriority,
       waitUntil: (value, name) => (value === null ? null : time(value, name)),
     });
   } catch (error) {

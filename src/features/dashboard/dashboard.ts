@@ -6,8 +6,7 @@ import { getPathNoStrict } from "hono/utils/url";
 import { present } from "../../base/values/present.ts";
 import { redacted } from "../../base/values/redaction.ts";
 import { redactOf, showing } from "../operate/shown.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 import { Access, isSameOrigin, refusal } from "./access.ts";
 import {
   actOnMany,

@@ -17,8 +17,7 @@ import type { BulkResult } from "../look/methods.ts";
 import { actOnAll, type BulkAction, type BulkKind, bulkAction, type Walk } from "../operate/bulk.ts";
 import { countTo, type FindOptions, type Found, findTasks } from "../operate/find.ts";
 import { listBeginnings, listedCharacters } from "../operate/listed.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 import type { FunctionCount } from "../stats/contract.ts";
 import type { FullStore } from "../store.ts";
 import type { RunWait } from "../workflows/methods.ts";
@@ -49,7 +48,7 @@ const toRunWait = ({ kind, target, deadline }: StoredWait): RunWait => ({
 /** A text as such a column can hold it. */
 const fitting = (text: string): string => [...storable(text)].slice(0, longestNoted).join("");
 
-/** What is done to many tasks. `changes`: of an edit. */
+/** How an action treats many tasks. An edit has `changes`; the others have none. */
 interface OnMany {
   reason?: string | undefined;
   changes?: TaskEdit | undefined;
@@ -104,7 +103,7 @@ export class Look {
     return { ...rest, tasks: tasks.map(toListedTask) };
   }
 
-  /** What `queue.health()` says, and what it has counted of pending tasks. @throws DatabaseError */
+  /** The answer of `queue.health()`, with the pending tasks that it has counted. @throws DatabaseError */
   async health(): Promise<HealthLook> {
     return await internalsOf(this.reader).shared.healthLook();
   }

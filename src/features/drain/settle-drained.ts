@@ -1,4 +1,4 @@
-/** `queue.settleDrained`: ends a task that a drain has sent, as whoever got its message says. */
+/** `queue.settleDrained`: the system that got the message of a drain says how the task ended, and this ends it so. */
 import { show } from "../../base/options/durations.ts";
 import { integer } from "../../base/options/validators.ts";
 import { isOfDrain, readMessageId } from "../../base/tasks/drained.ts";

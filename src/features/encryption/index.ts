@@ -1,15 +1,16 @@
 /** Encryption of what tasks carry: the option `encryption` of `openQueue`, and `queue.reencrypt()`. Its code is loaded where it is used. */
-import { callable, integer, readOptions, signal } from "../../base/options/validators.ts";
+import { readOptions } from "../../base/options/validators.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
 import type { Feature } from "../../worker/feature.ts";
+import { walkReaders } from "../operate/bulk.ts";
 import { internalsOf } from "../queue.ts";
-import type { EncryptionMethods, ReencryptOptions } from "./methods.ts";
+import type { EncryptionMethods, ReencryptOptions, ReencryptProgress } from "./methods.ts";
 
 export function encryption(queue: CoreQueue): Feature {
   const { store, options } = internalsOf(queue);
   const methods: EncryptionMethods = {
     reencrypt: async (given) => {
-      const read = readReencryptOptions(given);
+      const read = readOptions<ReencryptOptions>(given, "reencrypt", walkReaders<ReencryptProgress>());
       if (!options.encryption)
         throw new TypeError("reencrypt: this queue has no keys: open it with the option encryption");
       const { reencrypt } = await import("./reencrypt.ts");
@@ -18,11 +19,3 @@ export function encryption(queue: CoreQueue): Feature {
   };
   return { methods };
 }
-
-/** @throws TypeError */
-const readReencryptOptions = (given: unknown): ReencryptOptions =>
-  readOptions<ReencryptOptions>(given, "reencrypt", {
-    signal,
-    onProgress: callable<NonNullable<ReencryptOptions["onProgress"]>>,
-    limit: integer(1),
-  });

@@ -5,8 +5,13 @@ import { endingIn, withEnding, withoutEnding } from "../../base/values/ending.ts
 import { hasSealed, isSealed } from "../../base/values/sealed.ts";
 import type { WorkerStore } from "../../store.ts";
 import { pauseForWorkers } from "../operate/pause-for-workers.ts";
-import type { ChangeRow, EncryptionStore, SealedRow, SealedTable } from "./contract.ts";
-import { sealedColumns } from "./contract.ts";
+import {
+  type ChangeRow,
+  type EncryptionStore,
+  type SealedRow,
+  type SealedTable,
+  sealedColumns,
+} from "./contract.ts";
 import type { Opened, Place } from "./envelope.ts";
 import { messagePlace } from "./failures.ts";
 import type { ReencryptOptions, ReencryptProgress, ReencryptResult } from "./methods.ts";

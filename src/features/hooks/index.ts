@@ -1,8 +1,7 @@
 /** Hooks that crashes owe: the workers of a queue run them. */
 
 import type { Feature } from "../../worker/feature.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 import { OwedHooks } from "./owed.ts";
 
 export function owedHooks(queue: Queue): Feature {

@@ -3,8 +3,7 @@
 import type { TaskLog } from "../../base/tasks/history.ts";
 import { toTaskLog } from "../../base/values/records.ts";
 import type { Task } from "../../task.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 import type { FullStore } from "../store.ts";
 
 /** Lines that one query reads. */

@@ -1,9 +1,9 @@
 /** What `queue.setLimit`, `listLimits`, `pause` and `resume` take and tell. */
 import type { Limit, LimitTarget, PauseTarget } from "../../base/options/limits.ts";
 
-/** A limit, a pause or a throttle, and what it is about at this moment. */
+/** A limit, a pause or a throttle, and the tasks that it holds for now. */
 export interface LimitInfo {
-  /** What it is about, as `setLimit` and `pause` take it. */
+  /** The name, queue, function or group that it holds for, as `setLimit` and `pause` take it. */
   target: LimitTarget;
   /** Whether its values come from the function's option `limit`, and not from `setLimit`. */
   fromCode: boolean;

@@ -32,7 +32,7 @@ export interface AuditEntry {
 export interface Note extends Pick<AuditEntry, "actor" | "action" | "target" | "reason"> {
   /** How many an answer of the store has changed; 0: nothing to keep. `isFirst`: nothing of this action is kept yet. */
   countOf(answer: unknown, isFirst: boolean): number;
-  /** What is kept of something else that this answer tells of, such as the copy of a task; undefined: nothing. */
+  /** Another row that is kept with this one, about a task that the action has made; undefined: there is none. */
   alsoOf?(answer: unknown): Pick<AuditEntry, "action" | "target"> | undefined;
 }
 

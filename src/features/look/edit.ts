@@ -1,18 +1,19 @@
 /** What `updateTask` is given: the changes of a task that has not started. */
+
 import { longestWait } from "../../base/options/durations.ts";
 import { duration, integer, label, readOptions, timeOrNull, wrong } from "../../base/options/validators.ts";
+import { waitsForStart } from "../../base/tasks/pending.ts";
 import { definitionNamed, hasChecks } from "../../base/tasks/registry.ts";
+import { priority } from "../../base/tasks/task-options.ts";
 import { checkSize, encodeArgs, encodeObject } from "../../base/values/codec.ts";
 import { checkArguments } from "../../queue/enqueue.ts";
 import type { Operated, TaskStore } from "../../store.ts";
-import type { TaskRecord, TaskStatus } from "../../task.ts";
+import type { TaskRecord } from "../../task.ts";
 import type { LookStore, TaskEdit } from "./contract.ts";
-
-const isWaiting = (status: TaskStatus): boolean => status === "pending" || status === "scheduled";
 
 /** Why an edit has left a task as it is. @param expected the generation that it was to have */
 export function whyUnchanged({ status, generationId }: TaskRecord, expected: number | undefined): string {
-  if (!isWaiting(status)) return `it is ${status}`;
+  if (!waitsForStart(status)) return `it is ${status}`;
   if (expected !== undefined && expected !== generationId)
     return `it is at generation ${generationId}, not ${expected}`;
   return "its first attempt has started, and only a task that has not started expires";
@@ -34,14 +35,14 @@ export async function editChecked(
   for (;;) {
     const [row] = await store.get([id]);
     const definition = row && definitionNamed(row.func);
-    if (!row || !definition?.checks?.args || !isWaiting(row.status))
+    if (!row || !definition?.checks?.args || !waitsForStart(row.status))
       return await store.look.edit(id, edit, generationId);
     await checkArguments(definition, edit.args ?? row.args, edit.kwargs ?? row.kwargs);
     const operated = await store.look.edit(id, edit, generationId ?? row.generationId);
     const hasMovedOn =
       operated &&
       !operated.changed &&
-      isWaiting(operated.record.status) &&
+      waitsForStart(operated.record.status) &&
       operated.record.generationId !== row.generationId;
     if (!hasMovedOn || generationId !== undefined) return operated;
   }
@@ -68,7 +69,7 @@ export function readTaskChanges(
       return encodeArgs(value);
     },
     kwargs: (value) => encodeObject(value, "kwargs"),
-    priority: integer(-2_147_483_648, 2_147_483_647),
+    priority,
     queueName: label,
     waitUntil: timeOrNull,
     expiresIn: (value, name) => (value === null ? null : expiry(value, name)),

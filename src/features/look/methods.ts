@@ -27,7 +27,7 @@ export interface TaskChanges {
 export interface BulkOptions {
   /** Calls off the rest: the promise rejects with `signal.reason`. */
   signal?: AbortSignal;
-  /** Called after each transaction, with what was done so far. */
+  /** Called after each transaction, with the numbers so far. */
   onProgress?: (done: BulkResult) => void;
   /** The most tasks to look at, newest first. @default no limit */
   limit?: number;

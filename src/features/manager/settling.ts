@@ -1,6 +1,8 @@
 /** Settles the attempts of agents: all that arrive in one turn of the event loop in one write. */
+
 import { setImmediate } from "../../base/runtime/timers.ts";
 import { defaultBackoff } from "../../base/tasks/backoff.ts";
+import { waitsForStart } from "../../base/tasks/pending.ts";
 import { checkSize, encode } from "../../base/values/codec.ts";
 import { describeThrown, failureOf } from "../../base/values/thrown.ts";
 import type {
@@ -79,7 +81,7 @@ export function wasSettled(
   if (!["snoozed", "throttled", "released"].includes(told.status)) return false;
   // Neither is recorded, and a rescue is: if the task has run again since, it was this settle that let it go.
   if (!isNext) return true;
-  return isTheirs && (row.status === "pending" || row.status === "scheduled");
+  return isTheirs && waitsForStart(row.status);
 }
 
 interface Batch {

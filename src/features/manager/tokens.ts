@@ -4,8 +4,7 @@ import type { Duration } from "../../base/options/durations.ts";
 import { duration, labels, readOptions, wrong } from "../../base/options/validators.ts";
 import { performance, sleep } from "../../base/runtime/timers.ts";
 import { agentRevokedChannel, tokenRefusedChannel } from "../../events.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 import type { AgentRecord, AgentStore } from "./contract.ts";
 
 /** Options of `addAgent`. */

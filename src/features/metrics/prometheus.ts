@@ -5,8 +5,7 @@ import { groupBy } from "../../base/values/group-by.ts";
 import { boundOf, Histogram, timeOf } from "../../base/values/histogram.ts";
 import { type Cause, causeSeverities } from "../causes/methods.ts";
 import type { HealthOfQueue } from "../inspect/methods.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 import type { StatsRow } from "../stats/contract.ts";
 
 type PromClient = typeof import("prom-client");

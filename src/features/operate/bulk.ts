@@ -54,7 +54,14 @@ export function readBulkCancelOptions(given: unknown, owner: string): BulkCancel
   return readOptions<BulkCancelOptions>(given, owner, { ...bulkReaders, reason: label });
 }
 
-const bulkReaders = { signal, onProgress: callable<(done: BulkResult) => void>, limit: integer(1) };
+/** Of an action on many rows that reports `Progress` after each transaction. */
+export const walkReaders = <Progress>() => ({
+  signal,
+  onProgress: callable<(done: Progress) => void>,
+  limit: integer(1),
+});
+
+const bulkReaders = walkReaders<BulkResult>();
 
 /** How far `actOnAll` goes. */
 export interface Walk extends BulkOptions {

@@ -1,8 +1,7 @@
 /** Lists tasks for people: `listTasks` without the megabytes that a task may have in its arguments and its result. */
 import { type ListFilter, readListFilter } from "../../base/options/options.ts";
 import { type ListedTask, toListedTask } from "../../base/values/records.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 
 /** Characters of each JSON column that a list reads. */
 export const listedCharacters = 2_000;

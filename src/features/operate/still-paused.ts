@@ -1,8 +1,7 @@
 /** Finds the pauses that remain after a queue, a function or a group was resumed. */
 import { isDeepStrictEqual } from "node:util";
 import type { PauseTarget } from "../../base/options/limits.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 import { pausesAmong } from "./pauses.ts";
 
 /**

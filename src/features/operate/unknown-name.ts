@@ -1,8 +1,7 @@
 /** Says that a name which somebody pauses may be misspelt. */
 import type { PauseTarget } from "../../base/options/limits.ts";
 import { registeredNames } from "../../base/tasks/registry.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 import { findTasks } from "./find.ts";
 
 /** Milliseconds in which a task of this name is looked for. */

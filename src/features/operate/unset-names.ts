@@ -1,8 +1,7 @@
 /** Finds the shared names that tasks use and for which nobody has set a limit. Such a name may be misspelt. */
 
 import type { LimitInfo } from "../limits/methods.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 
 /** Those of these shared names that no limit has. */
 export function unsetAmong(names: readonly string[], limits: readonly LimitInfo[]): string[] {

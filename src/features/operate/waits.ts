@@ -2,12 +2,12 @@
 
 import type { LimitScope, RateValues } from "../../base/options/limits.ts";
 import { systemClock } from "../../base/runtime/clock.ts";
+import { waitsForStart } from "../../base/tasks/pending.ts";
 import { definitionNamed } from "../../base/tasks/registry.ts";
 import type { Task } from "../../task.ts";
 import type { Health } from "../inspect/methods.ts";
 import type { LimitsOfTask, LimitUse } from "../limits/contract.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 
 /** What a task waits for, or may wait for. */
 export interface Hold {
@@ -54,13 +54,10 @@ type Waiting = Pick<Task, "id" | "status" | "func" | "queueName" | "groupKey">;
  * @throws DatabaseError
  */
 export async function taskWaits(queue: Queue, task: Waiting): Promise<TaskWaits> {
-  if (!isWaiting(task)) return noWait;
+  if (!waitsForStart(task.status)) return noWait;
   const limits = await internalsOf(queue).store.limits.about(task);
   return waitsOf(task, limits, task.status === "pending" ? await queue.health() : undefined);
 }
-
-export const isWaiting = ({ status }: Pick<Task, "status">): boolean =>
-  status === "pending" || status === "scheduled";
 
 export const noWait: TaskWaits = { waits: null, waitsFor: [], unserved: null };
 

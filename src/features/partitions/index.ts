@@ -3,8 +3,7 @@
 import type { Feature } from "../../worker/feature.ts";
 import type { Job } from "../../worker/periodic-job.ts";
 import { afterFailure } from "../../worker/pruning.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 
 /** Tasks that one transaction moves. */
 const moveBatch = 200;

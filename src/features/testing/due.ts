@@ -3,8 +3,7 @@
 import { living } from "../../worker/failure-detector.ts";
 import type { Job } from "../../worker/periodic-job.ts";
 import { promoteBatch } from "../../worker/promotion.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 
 /** Milliseconds until the look after one that could do nothing about what is due: its row is locked or refuses the change. */
 const leastWait = 1;

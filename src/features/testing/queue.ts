@@ -15,8 +15,7 @@ import type { MaybePromise } from "../../store.ts";
 import type { Task, TaskRecord } from "../../task.ts";
 import { openJobs } from "../../worker/feature.ts";
 import type { Job } from "../../worker/periodic-job.ts";
-import type { Queue } from "../queue.ts";
-import { type FullInternals, internalsOf } from "../queue.ts";
+import { type FullInternals, internalsOf, type Queue } from "../queue.ts";
 import { rescueExpired, settleDue, soonest } from "./due.ts";
 import {
   type AdvanceOptions,

@@ -19,8 +19,7 @@ import { living } from "../../worker/failure-detector.ts";
 import { attemptFeatures, openExecutors, openJobs, openMeter } from "../../worker/feature.ts";
 import { type Meter, meterOutcome } from "../../worker/meter.ts";
 import type { HostedCode, Job } from "../../worker/periodic-job.ts";
-import type { Queue } from "../queue.ts";
-import { type FullInternals, internalsOf } from "../queue.ts";
+import { type FullInternals, internalsOf, type Queue } from "../queue.ts";
 import { Calls } from "./calls.ts";
 import { settleDue } from "./due.ts";
 

@@ -11,8 +11,7 @@
 import { randomUUID } from "node:crypto";
 import { callable, readOptions, signal, wrong } from "../../base/options/validators.ts";
 import { DatabaseError } from "../../errors.ts";
-import type { Queue } from "../queue.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, type Queue } from "../queue.ts";
 import { movedTables, type TransferPhase, type TransferState, type TransferStore } from "./contract.ts";
 import { Copier, MoveTakenOverError, RejectedRowsError } from "./copy.ts";
 import { type NamedStore, refuseRunningWork, rescueTasksOfDeadWorkers } from "./workers.ts";

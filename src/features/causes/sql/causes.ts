@@ -1,5 +1,5 @@
 /** The queries behind `queue.listCauses()`, each bounded. `CauseStore` in its contract says what they promise. */
-import { sql } from "drizzle-orm/sql/sql";
+import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { groupBy } from "../../../base/values/group-by.ts";
 import type { Dialect } from "../../../stores/sql/dialect.ts";
 import { hasNumber } from "../../../stores/sql/exact-ids.ts";
@@ -111,7 +111,7 @@ export class CauseOperations {
   *heads(levels: readonly Level[]): Program<HeadOfLevel[]> {
     if (levels.length === 0) return [];
     const d = this.#dialect;
-    const now = d.time(sql.raw(String(Math.trunc(yield* this.now()))));
+    const now = yield* this.#moment();
     const since = sql.raw("case when wait_until > updated_at then wait_until else updated_at end");
     const probes = levels.map(({ queueName, func, priority }, n) => {
       const isPriority =
@@ -143,10 +143,15 @@ export class CauseOperations {
     return [...byId.values()].map(({ taskId, queueName, age }) => ({ taskId, queueName, age }));
   }
 
+  /** The database's time as a literal: several statements in one agree about it. */
+  *#moment(): Program<SQL> {
+    return this.#dialect.time(sql.raw(String(Math.trunc(yield* this.now()))));
+  }
+
   *#startedAfter(heads: readonly HeadOfLevel[], next: number): Program<StartedTask[]> {
     if (heads.length === 0) return [];
     const d = this.#dialect;
-    const now = d.time(sql.raw(String(Math.trunc(yield* this.now()))));
+    const now = yield* this.#moment();
     const queues = [...groupBy(heads, ({ queueName }) => queueName)];
     const probes = queues.map(([queueName, ofQueue], n) => {
       const first = ofQueue.reduce((least, { taskId }) => Math.min(least, taskId), Number.MAX_SAFE_INTEGER);

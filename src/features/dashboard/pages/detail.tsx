@@ -169,7 +169,7 @@ export const queuePage: Page<DetailData> = {
 
 // ---- their parts -----------------------------------------------------------------------------
 
-/** What is between the charts and the limits is of one of them alone. */
+/** The page of a function or a queue. `children` stand between the charts and the limits. */
 const Detail: FC<{ data: DetailData; about: About; context: PageContext; children?: Child }> = ({
   data,
   about,

@@ -20,7 +20,7 @@ type Values = Readonly<Partial<Record<(typeof callFields)[number] | (typeof timi
 export interface ScheduleFormData {
   /** The schedule of this name; `null`: there is none, and the form makes it. */
   schedule: Schedule | null;
-  /** What was filled in. */
+  /** The texts that the person has filled in, or those of the schedule. */
   values: Values;
   /** The next times with these values, in the time zone's own clock; `null`: they were not asked for. */
   times: Date[] | null;

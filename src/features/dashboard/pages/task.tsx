@@ -1,9 +1,11 @@
 /** The page of one task. */
+
 import type { FC } from "hono/jsx";
 import type { Attempt, TaskLog } from "../../../base/tasks/history.ts";
+import { waitsForStart } from "../../../base/tasks/pending.ts";
 import type { ListedTask } from "../../../base/values/records.ts";
 import { isFinished, type Task, type TaskError } from "../../../task.ts";
-import { type Hold, isWaiting, noWait, type TaskWaits, waitsOf } from "../../operate/waits.ts";
+import { type Hold, noWait, type TaskWaits, waitsOf } from "../../operate/waits.ts";
 import { indented } from "../json-text.ts";
 import type { Page, PageContext } from "../page.ts";
 import { taskIdOf } from "../query.ts";
@@ -60,7 +62,7 @@ async function load(context: PageContext): Promise<TaskData | undefined> {
   const attempts = await reader.listAttempts(id);
   const logs = await reader.listLogs(id);
   const health = task.status === "pending" ? await reads.health() : undefined;
-  const waits = isWaiting(task) ? waitsOf(task, await look.limitsOf(task), health) : noWait;
+  const waits = waitsForStart(task.status) ? waitsOf(task, await look.limitsOf(task), health) : noWait;
   const notes = await look.notes(`task ${id}`, 20);
   const copied = await copiedFrom(notes, comparable(found, task), async (from) => {
     const other = await (isWhole ? look.get(from) : look.getBeginning(from, longestJson));
@@ -417,7 +419,7 @@ const Present: FC<{ data: TaskData }> = ({ data: { task: shown, waits, waitsFor 
         {startedAt && finishedAt ? ` after ${span(finishedAt.getTime() - startedAt.getTime())}` : ""}
       </li>
     );
-  if (!isWaiting(shown)) return <></>;
+  if (!waitsForStart(shown.status)) return <></>;
   return (
     <li class={status}>
       {status === "scheduled" ? (
@@ -546,7 +548,7 @@ const Copy: FC<{ data: TaskData; context: PageContext }> = ({ data, data: { task
   );
 
 const Edit: FC<{ data: TaskData; context: PageContext }> = ({ data, data: { task: shown }, context }) =>
-  isWaiting(shown) && context.access.may("edit") ? (
+  waitsForStart(shown.status) && context.access.may("edit") ? (
     <Panel title="Change it" note="before it starts">
       <form method="post" action={href(context.base, `/api/tasks/${shown.id}/edit`)} class="action edit">
         <input type="hidden" name="generationId" value={String(shown.generationId)} />

@@ -1,6 +1,8 @@
 /** The attempts of a task as bars below each other: how long it waited, ran, and backed off. */
+
 import type { FC } from "hono/jsx";
 import type { Attempt } from "../../../base/tasks/history.ts";
+import { waitsForStart } from "../../../base/tasks/pending.ts";
 import type { Task } from "../../../task.ts";
 import { span } from "./ui.tsx";
 
@@ -33,7 +35,7 @@ export function barsOf(task: Task, attempts: readonly Attempt[], now: number): B
   const { status, startedAt, finishedAt } = task;
   if (status === "running") add(startedAt, now, status);
   else if (status === "completed" && finishedAt) add(startedAt, finishedAt.getTime(), status);
-  else if (status === "pending" || status === "scheduled") add(null, now, status);
+  else if (waitsForStart(status)) add(null, now, status);
   return bars.filter(({ from, endedAt }) => Number.isFinite(from) && Number.isFinite(endedAt)).slice(-most);
 }
 

@@ -21,7 +21,7 @@ export interface ShownWorker extends WorkerHealth {
   isFrozen: boolean;
 }
 
-/** A worker that died, and what it ran then. Its row is gone: its tasks tell of it. */
+/** A worker that died, and the tasks that it ran then. Its own row is deleted, and so this comes from their recorded attempts. */
 export interface DeadWorker {
   id: string;
   /** When its death was found out. */

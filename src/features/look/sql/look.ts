@@ -6,6 +6,7 @@
  */
 
 import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { waitsForStart } from "../../../base/tasks/pending.ts";
 import { isEnding } from "../../../base/values/ending.ts";
 import { present } from "../../../base/values/present.ts";
 import type { Operated, TaskFilter } from "../../../store.ts";
@@ -20,8 +21,7 @@ import { before, type Statement, stateChange } from "../../../stores/sql/stateme
 import { isNotEnding } from "../../../stores/sql/statuses.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
-import type { TaskBeginning, TaskRecord } from "../../../task.ts";
-import { type TaskStatus, taskStatuses } from "../../../task.ts";
+import { type TaskBeginning, type TaskRecord, type TaskStatus, taskStatuses } from "../../../task.ts";
 import type { AuditEntry, IdRange, LookStore, TaskEdit } from "../contract.ts";
 
 const auditColumns = columnsOf("dbq_audit").filter((column) => column !== "id");
@@ -237,7 +237,7 @@ export class LookOperations {
     const s = this.#s;
     return this.#tasks.operate(id, function* (task) {
       const { status, generationId, args, kwargs, priority, queueName, waitUntil } = task;
-      if ((status !== "pending" && status !== "scheduled") || isEnding(task)) return "as it is";
+      if (!waitsForStart(status) || isEnding(task)) return "as it is";
       if (expected !== undefined && expected !== generationId) return "as it is";
       if (!mayExpire(task, change)) return "as it is";
       const { waitUntil: asked = waitUntil, expiresIn = null, ...given } = change;
