@@ -33,10 +33,18 @@ export class KeptProcess {
   readonly pid: number;
   /** Resolves when it has exited. */
   readonly ended: Promise<void>;
+  #gone = false;
 
   private constructor(pid: number, ended: Promise<void>) {
     this.pid = pid;
-    this.ended = ended;
+    this.ended = ended.then(() => {
+      this.#gone = true;
+    });
+  }
+
+  /** Whether it has exited. */
+  get gone(): boolean {
+    return this.#gone;
   }
 
   /** Its output is appended to a file. */

@@ -118,17 +118,35 @@ export class MariadbProcess {
     throw new Error(`${basename(this.#data)} gives no answer. It printed:\n${said.join("\nand then:\n")}`);
   }
 
-  /** Resolves when this status variable has this value. */
-  async up(options: readonly string[], [status, value]: readonly [string, string]): Promise<void> {
-    const started = await KeptProcess.start(this.#command(options), this.log, undefined);
-    this.#process = started;
-    let gone = false;
-    void started.ended.then(() => (gone = true));
+  /**
+   * Resolves when this status variable has this value. A server that crashes while it starts is started once more, as
+   * systemd does: a node was seen to end with signal 11 when it came back.
+   */
+  async up(options: readonly string[], wanted: readonly [string, string]): Promise<void> {
     const end = performance.now() + patience;
-    while ((await this.#status(status)) !== value) {
-      if (gone || performance.now() > end) throw new Error(`it does not come up: ${this.#lastError()}`);
+    const errors: string[] = [];
+    while (errors.length < 2) {
+      const started = await KeptProcess.start(this.#command(options), this.log, undefined);
+      this.#process = started;
+      if (await this.#reaches(wanted, started, end)) return;
+      errors.push(this.#lastError());
+      // Another call has ended it, or it is still starting: a second start would not help.
+      if (this.#process !== started || !started.gone) break;
+    }
+    throw new Error(`it does not come up: ${errors.join("\nand then: ")}`);
+  }
+
+  /** Whether the status variable gets the value before the server ends, and before this time. */
+  async #reaches(
+    [status, value]: readonly [string, string],
+    server: KeptProcess,
+    end: number,
+  ): Promise<boolean> {
+    while (!server.gone && performance.now() < end) {
+      if ((await this.#status(status)) === value) return true;
       await sleep(50);
     }
+    return false;
   }
 
   #lastError(): string {
@@ -146,7 +164,9 @@ export class MariadbProcess {
   }
 
   async end(signal: NodeJS.Signals): Promise<void> {
-    await this.#process?.end(signal);
+    const ending = this.#process;
+    this.#process = undefined;
+    await ending?.end(signal);
   }
 }
 
