@@ -49,15 +49,15 @@ async function measure(action: Action, location: string, settings: Settings): Pr
     if (action === "retry") {
       await makeFailed(location, tasks);
       const [worker, other, actor] = await both();
-      const act = (count: number) => actor.ask("retry", count);
+      const act = (count: number) => actor.ask("act", action, count);
       const add = (count: number) => addPending(location, count);
-      const perMillisecond = location.startsWith("postgres") ? 25 : 80;
+      const perMillisecond = location.startsWith("postgres") ? 40 : 90;
       return await compare({ worker, other, act, add, perMillisecond }, tasks);
     }
     await (await begin(["old", "new"])).ask("fill", "kept", tasks);
     await asAfterAutovacuum(location);
     const [worker, other, actor] = await both(["new", "old"]);
-    const act = (count: number) => actor.ask("reencrypt", count);
+    const act = (count: number) => actor.ask("act", action, count);
     const add = (count: number) => actor.ask("fill", "drained", count);
     return await compare({ worker, other, act, add, perMillisecond: 25 }, tasks);
   });
@@ -73,39 +73,42 @@ interface Part {
 /** The parts of an action, each beside a part of the drain without it, by turns. */
 async function compare({ worker, other, act, add, perMillisecond }: Setup, tasks: number): Promise<Figures> {
   const [alone, beside]: [Part[], Part[]] = [[], []];
-  const part = async <T>(into: Part[], during: () => Promise<T>): Promise<T> => {
+  let [took, changed, inAll, fastest] = [0, 0, 0, perMillisecond];
+  const part = async (into: Part[], during: () => Promise<void>): Promise<void> => {
     await other.ask("met");
     const before = await worker.ask("ran");
-    const answer = await during();
+    await during();
     const after = await worker.ask("ran");
     if (after.left <= 0) throw new Error("the drain ran out of tasks");
     const rate = (1_000 * (before.left - after.left)) / (after.at - before.at);
+    fastest = Math.max(fastest, rate / 1_000);
     into.push({ rate, met: await other.ask("met") });
-    return answer;
   };
-  let [took, changed, inAll] = [500, 0, 0];
-  const step = async () => {
-    const acted = await part(beside, () => act(tasks / parts));
+  const next = async () => {
+    const acted = await act(tasks / parts);
     took = acted.until - acted.from;
     changed += acted.changed;
     inAll += took;
   };
   await worker.ask("work");
   await other.ask("look");
-  for (let n = 0; n < parts; n += 1) {
-    await keepFull(worker, add, Math.max(took, 500) * perMillisecond);
-    if (n % 2 === 1) await step();
+  // The first part says how long one lasts, and so how many tasks the drain needs meanwhile. It is not compared.
+  await keepFull(worker, add, 2_000 * fastest);
+  await next();
+  for (let n = 1; n < parts; n += 1) {
+    await keepFull(worker, add, (2.5 * took + 500) * fastest);
+    if (n % 2 === 1) await part(beside, next);
     await part(alone, () => sleep(Math.max(200, took)));
-    if (n % 2 === 0) await step();
+    if (n % 2 === 0) await part(beside, next);
   }
   if (changed !== tasks) throw new Error(`expected ${tasks} changed tasks, got ${changed}`);
   return figuresOf(alone, beside, inAll);
 }
 
-/** Adds tasks until there are enough for more than two parts with `usual` tasks, and lets the drain go on for a moment. */
-async function keepFull(worker: Process, add: Setup["add"], usual: number): Promise<void> {
+/** Adds tasks until so many are left, and lets the drain go on for a moment. */
+async function keepFull(worker: Process, add: Setup["add"], enough: number): Promise<void> {
   const { left } = await worker.ask("ran");
-  const missing = Math.ceil((4 * usual - left) / 1_000) * 1_000;
+  const missing = Math.ceil((enough - left) / 1_000) * 1_000;
   if (missing > 0) {
     await add(missing);
     await worker.ask("added", missing);

@@ -4,6 +4,7 @@ import type { Synchronous } from "../benchmark.ts";
 import { sharedNow } from "../processes/clock.ts";
 import { LoopMeter } from "../processes/loop-meter.ts";
 import { configOf, serve } from "../processes/served.ts";
+import { Parts } from "./parts.ts";
 
 export interface ProcessConfig {
   location: string;
@@ -20,10 +21,9 @@ export interface Met {
   wait: number;
 }
 
-/** What an action on many tasks has done. */
+/** What a part of an action on many tasks has done. */
 export interface Acted {
   changed: number;
-  skipped: number;
   /** When it began and ended, on the shared clock. */
   from: number;
   until: number;
@@ -59,11 +59,14 @@ async function timed<T>(act: () => Promise<T>): Promise<T> {
   return answer;
 }
 
-async function acted(act: () => Promise<{ changed: number; skipped: number }>): Promise<Acted> {
+async function acted(parts: Parts, count: number): Promise<Acted> {
   const from = sharedNow();
-  const { changed, skipped } = await act();
-  return { changed, skipped, from, until: sharedNow() };
+  const changed = await parts.next(count);
+  return { changed, from, until: sharedNow() };
 }
+
+const retry = new Parts((options) => queue.retryTasks({ status: "failed", func: "charge" }, options));
+const reencrypt = new Parts((options) => queue.reencrypt(options));
 
 const commands = {
   /** Adds encrypted tasks: `kept` ones, which no worker takes, or some to drain. */
@@ -106,9 +109,8 @@ const commands = {
     return met;
   },
 
-  retry: (limit: number) => acted(() => queue.retryTasks({ status: "failed", func: "charge" }, { limit })),
-
-  reencrypt: (limit: number) => acted(() => queue.reencrypt({ limit })),
+  /** The next part of an action, which changes so many tasks. */
+  act: (action: "retry" | "reencrypt", count: number) => acted(action === "retry" ? retry : reencrypt, count),
 };
 
 export type ProcessCommands = typeof commands;

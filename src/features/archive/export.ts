@@ -23,11 +23,11 @@ export interface ExportProgress {
 export interface ExportOptions {
   /** Ends the export: the iterator throws `signal.reason`. */
   signal?: AbortSignal;
-  /** Called after each group of tasks. */
-  onProgress?: (progress: ExportProgress) => void;
+  /** Called after each group of tasks. The next one waits for the promise that it returns. */
+  onProgress?: (progress: ExportProgress) => unknown;
 }
 
-const exportReaders = { signal, onProgress: callable<(progress: ExportProgress) => void> };
+const exportReaders = { signal, onProgress: callable<(progress: ExportProgress) => unknown> };
 
 /**
  * The finished tasks that match, by id: one line of JSON for each, without a line end, with all of its columns, attempts, log lines
@@ -61,7 +61,7 @@ export function exportTasks(
           yield toLine(archive.columns, task);
           done += 1;
         }
-        onProgress?.({ done });
+        await onProgress?.({ done });
       }
       const last = page.at(-1);
       if (page.length < pageRows || !last) return;

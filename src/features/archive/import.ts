@@ -25,11 +25,11 @@ export interface ImportProgress extends Imported {
 export interface ImportOptions {
   /** Calls off the rest: the promise rejects with `signal.reason`. What is written stays. */
   signal?: AbortSignal;
-  /** Called after each transaction. */
-  onProgress?: (progress: ImportProgress) => void;
+  /** Called after each transaction. The next one waits for the promise that it returns. */
+  onProgress?: (progress: ImportProgress) => unknown;
 }
 
-const importReaders = { signal, onProgress: callable<(progress: ImportProgress) => void> };
+const importReaders = { signal, onProgress: callable<(progress: ImportProgress) => unknown> };
 
 interface ReadLine {
   number: number;
@@ -58,7 +58,7 @@ export async function importTasks(
     done.imported += added;
     done.skipped += read.length - added;
     done.lines = number;
-    onProgress?.({ ...done });
+    await onProgress?.({ ...done });
     await new Promise((resolve) => setImmediate(resolve));
   };
   let [some, characters, number]: [ReadLine[], number, number] = [[], 0, 0];

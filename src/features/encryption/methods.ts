@@ -19,8 +19,8 @@ export interface ReencryptProgress extends ReencryptResult {
 export interface ReencryptOptions {
   /** Calls off the rest: the promise rejects with `signal.reason`. */
   signal?: AbortSignal;
-  /** Called after each transaction. */
-  onProgress?: (done: ReencryptProgress) => void;
+  /** Called after each transaction. The next one waits for the promise that it returns. */
+  onProgress?: (done: ReencryptProgress) => unknown;
   /** The most rows to change. @default no limit */
   limit?: number;
 }

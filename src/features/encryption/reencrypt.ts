@@ -44,7 +44,7 @@ export async function reencrypt(
       soFar.skipped += page.skipped;
       soFar.done += page.rows;
       soFar.total = Math.max(soFar.total, soFar.done);
-      onProgress?.({ ...soFar });
+      await onProgress?.({ ...soFar });
       if (page.last === undefined) break;
       after = page.last;
       await pauseForWorkers({ workers }, began);

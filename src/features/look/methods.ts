@@ -27,8 +27,8 @@ export interface TaskChanges {
 export interface BulkOptions {
   /** Calls off the rest: the promise rejects with `signal.reason`. */
   signal?: AbortSignal;
-  /** Called after each transaction, with the numbers so far. */
-  onProgress?: (done: BulkResult) => void;
+  /** Called after each transaction, with the numbers so far. The next one waits for the promise that it returns. */
+  onProgress?: (done: BulkResult) => unknown;
   /** The most tasks to look at, newest first. @default no limit */
   limit?: number;
 }

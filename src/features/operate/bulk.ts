@@ -57,7 +57,7 @@ export function readBulkCancelOptions(given: unknown, owner: string): BulkCancel
 /** Of an action on many rows that reports `Progress` after each transaction. */
 export const walkReaders = <Progress>() => ({
   signal,
-  onProgress: callable<(done: Progress) => void>,
+  onProgress: callable<(done: Progress) => unknown>,
   limit: integer(1),
 });
 
@@ -97,17 +97,19 @@ export async function actOnAll(
   for (let position = after; ; ) {
     aborted?.throwIfAborted();
     const left = Math.min(batch, limit - done.changed - done.skipped);
-    const { tasks, next } = await findTasks(store, filter, { limit: left, after: position, text, budget });
+    const began = performance.now();
+    const pause = (from: number) => pauseForWorkers(store, from);
+    const page = { limit: left, after: position, text, budget, pause };
+    const { tasks, next } = await findTasks(store, filter, page);
     // An id that is not exact would be that of another task.
     const ids = tasks.filter(({ exactId }) => exactId === null).map(({ id }) => id);
-    const began = performance.now();
     const changed = ids.length === 0 ? 0 : (await act(ids)).length;
     done.changed += changed;
     done.skipped += tasks.length - changed;
-    if (tasks.length > 0) onProgress?.({ ...done });
+    if (tasks.length > 0) await onProgress?.({ ...done });
     if (next === null || isOneStep || done.changed + done.skipped >= limit) return { ...done, next };
     position = next;
-    if (ids.length > 0) await pauseForWorkers(store, began);
+    await pause(began);
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

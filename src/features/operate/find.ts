@@ -37,6 +37,8 @@ export interface FindOptions {
   budget?: number | undefined;
   /** So many of each JSON column are read. @default 0 */
   characters?: number | undefined;
+  /** What is done between two ranges, given when the first of them began by `performance.now()`. @default nothing */
+  pause?: ((began: number) => Promise<void>) | undefined;
 }
 
 export interface Found {
@@ -52,7 +54,7 @@ export interface Found {
 export async function findTasks(
   { look }: { look: LookStore },
   filter: TaskFilter,
-  { limit, after, text, budget = Number.POSITIVE_INFINITY, characters = 0 }: FindOptions,
+  { limit, after, text, budget = Number.POSITIVE_INFINITY, characters = 0, pause }: FindOptions,
 ): Promise<Found> {
   const kind = ofKind(filter);
   if (text === undefined && kind) {
@@ -67,7 +69,7 @@ export async function findTasks(
   }
   const tasks: TaskBeginning[] = [];
   let looked = 0;
-  for await (const range of ranges(look, after, text === undefined ? rangeRows : textRows, budget)) {
+  for await (const range of ranges(look, after, text === undefined ? rangeRows : textRows, budget, pause)) {
     const left = limit - tasks.length;
     const read =
       text === undefined
@@ -183,6 +185,7 @@ async function* ranges(
   start: number | undefined,
   rows: number,
   budget: number,
+  pause?: FindOptions["pause"],
 ): AsyncGenerator<Range> {
   const end = performance.now() + budget;
   const least = Math.ceil(rows / firstPart);
@@ -200,6 +203,7 @@ async function* ranges(
     if (left === 0) left = rows;
     const isQuick = performance.now() - began < quick;
     size = isQuick ? Math.min(rows, size * 4) : Math.max(least, Math.floor(size / 2));
+    await pause?.(began);
     // On SQLite each range blocks the event loop.
     await new Promise((resolve) => setImmediate(resolve));
   }
