@@ -93,10 +93,10 @@ async function compare({ worker, other, act, add, perMillisecond }: Setup, tasks
   await worker.ask("work");
   await other.ask("look");
   // The first part says how long one lasts, and so how many tasks the drain needs meanwhile. It is not compared.
-  await keepFull(worker, add, 2_000 * fastest);
+  await keepFull(worker, add, 4_000 * fastest);
   await next();
   for (let n = 1; n < parts; n += 1) {
-    await keepFull(worker, add, (2.5 * took + 500) * fastest);
+    await keepFull(worker, add, (2.5 * took + 1_500) * fastest);
     if (n % 2 === 1) await part(beside, next);
     await part(alone, () => sleep(Math.max(200, took)));
     if (n % 2 === 0) await part(beside, next);

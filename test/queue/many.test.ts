@@ -98,6 +98,23 @@ describe("retryTasks, cancelTasks and deleteTasks", () => {
     expect(await queue.countTasks()).toMatchObject({ cancelled: 200, pending: 50 });
   });
 
+  it("leave a task alone that has changed since it was found", async () => {
+    const queue = await temporaryQueue();
+    const ids = await queue.enqueueTasks(Array.from({ length: 250 }, () => [echo, 1] as const));
+    await queue.cancelTasks({});
+    const oldest = ids[0] as number;
+    let isFirst = true;
+    const onProgress = async () => {
+      if (isFirst) await queue.retryTask(oldest);
+      isFirst = false;
+    };
+    expect(await queue.deleteTasks({ status: "cancelled" }, { onProgress })).toEqual({
+      changed: 249,
+      skipped: 1,
+    });
+    expect(await queue.listTasks()).toMatchObject([{ id: oldest, status: "pending" }]);
+  });
+
   it.each([
     [undefined, "deleteTasks: expected a filter; {} for all tasks, got undefined"],
     [{ func: undefined }, "deleteTasks: func is undefined: leave it out for every func"],

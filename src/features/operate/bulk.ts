@@ -4,7 +4,8 @@ import { performance, setImmediate } from "../../base/runtime/timers.ts";
 import { DuplicateTaskError } from "../../errors.ts";
 import { warnOfKept } from "../../queue/purge.ts";
 import type { Wakeups } from "../../queue/wakeups.ts";
-import type { Store, TaskFilter, WorkerStore } from "../../store.ts";
+import type { Store, TaskFilter, TaskStore, WorkerStore } from "../../store.ts";
+import type { TaskBeginning } from "../../task.ts";
 import type { LookStore } from "../look/contract.ts";
 import type { BulkCancelOptions, BulkOptions, BulkResult } from "../look/methods.ts";
 import { findTasks } from "./find.ts";
@@ -12,6 +13,9 @@ import { pauseForWorkers } from "./pause-for-workers.ts";
 
 /** Tasks of one transaction. It bounds how long other writers wait. */
 const batch = 100;
+
+/** Tasks that are found at once: where an index holds few, each search reads them all. */
+const page = 1_000;
 
 /** Acts on these tasks in one transaction, and returns those that it changed. */
 export type BulkAction = (ids: readonly number[]) => Promise<number[]>;
@@ -75,12 +79,15 @@ export interface Walk extends BulkOptions {
   budget?: number | undefined;
 }
 
+/** What an action on many tasks needs of a store. */
+type ActedOn = { look: LookStore } & Pick<WorkerStore, "workers"> & Pick<TaskStore, "taskStates">;
+
 /**
  * @returns also `next`: the `after` to go on with; `null`: there are no more
  * @throws DatabaseError; the signal's reason
  */
 export async function actOnAll(
-  store: { look: LookStore } & Pick<WorkerStore, "workers">,
+  store: ActedOn,
   filter: TaskFilter,
   act: BulkAction,
   {
@@ -94,24 +101,46 @@ export async function actOnAll(
   }: Walk,
 ): Promise<BulkResult & { next: number | null }> {
   const done: BulkResult = { changed: 0, skipped: 0 };
+  const pause = (from: number) => pauseForWorkers(store, from);
   for (let position = after; ; ) {
     aborted?.throwIfAborted();
-    const left = Math.min(batch, limit - done.changed - done.skipped);
-    const began = performance.now();
-    const pause = (from: number) => pauseForWorkers(store, from);
-    const page = { limit: left, after: position, text, budget, pause };
-    const { tasks, next } = await findTasks(store, filter, page);
-    // An id that is not exact would be that of another task.
-    const ids = tasks.filter(({ exactId }) => exactId === null).map(({ id }) => id);
-    const changed = ids.length === 0 ? 0 : (await act(ids)).length;
-    done.changed += changed;
-    done.skipped += tasks.length - changed;
-    if (tasks.length > 0) await onProgress?.({ ...done });
+    const left = Math.min(isOneStep ? batch : page, limit - done.changed - done.skipped);
+    let began = performance.now();
+    const found = await findTasks(store, filter, { limit: left, after: position, text, budget, pause });
+    for (let i = 0; i < found.tasks.length; i += batch) {
+      if (i > 0) {
+        await pause(began);
+        await new Promise((resolve) => setImmediate(resolve));
+        aborted?.throwIfAborted();
+        began = performance.now();
+      }
+      const some = found.tasks.slice(i, i + batch);
+      const ids = i === 0 ? exactIds(some) : await unchangedAmong(store, some);
+      const changed = ids.length === 0 ? 0 : (await act(ids)).length;
+      done.changed += changed;
+      done.skipped += some.length - changed;
+      await onProgress?.({ ...done });
+    }
+    const { next } = found;
     if (next === null || isOneStep || done.changed + done.skipped >= limit) return { ...done, next };
     position = next;
     await pause(began);
     await new Promise((resolve) => setImmediate(resolve));
   }
+}
+
+/** An id that is not exact would be that of another task. */
+const exactIds = (tasks: readonly TaskBeginning[]): number[] =>
+  tasks.filter(({ exactId }) => exactId === null).map(({ id }) => id);
+
+/** The tasks that are as they were found: one that has been retried since then, and has completed, must not run again. */
+async function unchangedAmong(
+  store: Pick<TaskStore, "taskStates">,
+  tasks: readonly TaskBeginning[],
+): Promise<number[]> {
+  const states = await store.taskStates(exactIds(tasks));
+  const generations = new Map(states.map(({ id, generationId }) => [id, generationId]));
+  return exactIds(tasks.filter(({ id, generationId }) => generations.get(id) === generationId));
 }
 
 /**

@@ -5,7 +5,7 @@ import type { WorkerStore } from "../../store.ts";
 /** A pause is this many times as long as the transaction before it. */
 const times = 9;
 /** Milliseconds. A transaction that takes longer has mostly waited for others, or for a core. */
-const longest = 25;
+const longest = 75;
 
 /**
  * Waits until workers had nine tenths of the time since `began`. Without live workers there is nothing to wait for.
