@@ -49,6 +49,7 @@ const step = task("encrypted-step", (_n: number, _text: string) => {
 });
 const glance = task("glance", (_n: number) => undefined);
 
+const worker = new Worker(queue, { concurrency: 100 });
 let meter: LoopMeter | undefined;
 let longestWait = 0;
 
@@ -76,10 +77,9 @@ const commands = {
       await queue.enqueueTasks(Array.from({ length: 500 }, (_, i) => [call, n + i, text] as const));
   },
 
-  async work(): Promise<void> {
-    const worker = new Worker(queue, { concurrency: 100 });
-    await worker.start();
-  },
+  work: () => worker.start(),
+
+  rest: () => worker.stop(),
 
   /** So many tasks more are there to drain. */
   added(count: number): void {
