@@ -475,6 +475,9 @@ export interface WorkerStore {
    */
   keepAlive(workerId: string, every: number, onLost: () => void): Promise<() => Promise<void>>;
 
+  /** Writes how many tasks the worker runs at once. Only to look at: the worker itself minds it. */
+  resize(workerId: string, concurrency: number): Promise<void>;
+
   /** Sends one heartbeat. False: the worker's row is gone. */
   heartbeat(workerId: string): Promise<boolean>;
 

@@ -1,6 +1,7 @@
 /** `dbq-ts/agent`: runs tasks on a machine without access to the database. Loads no database driver, and no Drizzle. */
 import { openChildExecutors } from "./executors/executors.ts";
-import { type AgentOptions, Agent as ManagersAgent } from "./manager/agent/index.ts";
+import { CodeLimits } from "./limits/code-limits.ts";
+import { type AgentOptions, type AgentParts, Agent as ManagersAgent } from "./manager/agent/index.ts";
 
 export { type AgentOptions, type AgentStopOptions, RefusedError } from "./manager/agent/index.ts";
 
@@ -11,6 +12,12 @@ export { type AgentOptions, type AgentStopOptions, RefusedError } from "./manage
 export class Agent<C = unknown> extends ManagersAgent<C> {
   /** @throws TypeError for a wrong option; UnregisteredFunctionError for an unregistered function in `tasks` */
   constructor(options: AgentOptions<C>) {
-    super(options, openChildExecutors);
+    super(options, parts);
   }
 }
+
+const parts: AgentParts = {
+  openExecutors: openChildExecutors,
+  // The outcome of a task says to the Manager that it throttles, and the Manager writes both.
+  openClaims: (declare, host) => new CodeLimits({ declare, throttle: async () => undefined }, host),
+};

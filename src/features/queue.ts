@@ -6,7 +6,7 @@ import type { TransactionOf } from "../queue/drizzle.ts";
 import { internalsOf as coreInternalsOf, type QueueInternals } from "../queue/internals.ts";
 import { CoreQueue } from "../queue/queue.ts";
 import type { CoreWithin } from "../queue/transaction.ts";
-import type { Task, TaskId } from "../task.ts";
+import type { Task, TaskId, TaskRecord } from "../task.ts";
 import type { Cause, CauseMethods } from "./causes/methods.ts";
 import type { DrainMethods } from "./drain/methods.ts";
 import type { EncryptionMethods } from "./encryption/methods.ts";
@@ -82,6 +82,8 @@ export interface Shared {
    * a new one. It writes nothing. @throws TypeError, DatabaseError
    */
   scheduleTimes(name: string, timing: ScheduleTiming | ScheduleChanges, most: number): Promise<Date[]>;
+  /** No task of this one's group, or without a group of its function, starts for `delay` milliseconds. @throws DatabaseError */
+  throttle(task: Pick<TaskRecord, "func" | "groupKey">, delay: number): Promise<void>;
   /** The metrics as Prometheus reads them. @throws TypeError without the package prom-client; DatabaseError */
   metrics(): Promise<string>;
 }

@@ -3,7 +3,6 @@
 import { show } from "../base/options/durations.ts";
 import type { ReadQueueOptions } from "../base/options/options.ts";
 import { processGlobal } from "../base/runtime/process-globals.ts";
-import type { LimitStore } from "../features/limits/contract.ts";
 import type { Store, StoreTransaction } from "../store.ts";
 import type { Prepared } from "./enqueue.ts";
 import type { Wakeups } from "./wakeups.ts";
@@ -21,8 +20,7 @@ export interface WithinSettings {
 export type WithinMethods = (inside: StoreTransaction, settings: WithinSettings) => object;
 
 export interface QueueInternals {
-  /** Workers limit and throttle their tasks, and so they still know the part of that feature. */
-  readonly store: Store & { readonly limits: LimitStore };
+  readonly store: Store;
   readonly wakeups: Wakeups;
   readonly options: ReadQueueOptions;
   /** Called when the queue closes, before its store is closed. */

@@ -1,11 +1,11 @@
 /** What a dispatcher needs from whoever has one: a worker, or the test kit. */
 import type { Clock } from "../base/runtime/clock.ts";
 import type { TaskDefinition } from "../base/tasks/registry.ts";
-import type { LimitStore } from "../features/limits/contract.ts";
 import type { Wakeups } from "../queue/wakeups.ts";
-import type { Outcome, Sharing, Store } from "../store.ts";
+import type { Outcome, Store } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import type { AttemptFeatures } from "./attempt-part.ts";
+import type { ClaimPolicy } from "./claim-policy.ts";
 import type { Executor } from "./executor.ts";
 
 /** What the dispatcher needs from its worker. */
@@ -22,7 +22,7 @@ export interface DispatcherHost {
     | "within"
     | "synchronous"
     | "cyclesMayOverlap"
-  > & { limits: LimitStore };
+  >;
   readonly wakeups: Wakeups;
   /** What attempts have for features. @default they have no database */
   featuresOf?(hasFreeSlot: () => boolean): AttemptFeatures;
@@ -34,10 +34,7 @@ export interface DispatcherHost {
   readonly maxPayload: number;
   readonly clock?: Clock | undefined;
   executorOf(definition: TaskDefinition): Executor;
-  /** The names of the functions that the worker runs, as of now. */
-  funcs(): readonly string[];
-  /** Of these functions, how those share that have groups or shared limits. */
-  sharing(funcs: readonly string[]): ReadonlyMap<string, Sharing> | undefined;
+  readonly claims: Omit<ClaimPolicy, "begin">;
   /** Another process has declared this worker dead and deleted its row. */
   onDeclaredDead(): void;
   /** A claim was answered. `more`: there may be more tasks than it had slots for. `expired`: the ids of tasks that it has ended. */

@@ -94,7 +94,7 @@ export class Dispatcher {
       executorOf: (definition) => host.executorOf(definition),
       fillDefaults: (record, maxRetries) => defaults.fill(record, maxRetries),
       noteProgress: (record, progress, note) => this.#progress.add(record, progress, note),
-      throttle: (record, delay) => throttleHolding(this.#held, host.store.limits, record, delay, report),
+      throttle: (record, delay) => throttleHolding(this.#held, host.claims, record, delay, report),
       checkLoss: ({ id }) => this.ownership.check([id]),
       setAside: (record, error) => this.#setAside.add(record, error),
       isCompleted: (record) => this.ownership.isCompleted(record),
@@ -263,7 +263,7 @@ export class Dispatcher {
     outcomes: readonly Outcome[],
     mayClaim: boolean,
   ): SlotClaim | undefined {
-    const { workerId, queueNames, concurrency } = this.#host;
+    const { workerId, queueNames, concurrency, claims } = this.#host;
     const underWay = this.#underWay;
     const free = this.#freeSlots(underWay.settling);
     const taken = this.#prefetched.length + underWay.claiming.tasks;
@@ -280,8 +280,8 @@ export class Dispatcher {
       ahead > 0 || !underWay.isAlone(batch)
         ? roomForCrashSensitive(concurrency, this.#owned, batch) - underWay.claiming.crashSensitive
         : limit;
-    const funcs = this.#setAside.among(this.#host.funcs());
-    const sharing = this.#host.sharing(funcs);
+    const funcs = this.#setAside.among(claims.funcs());
+    const sharing = claims.sharing(funcs);
     this.#sharing = sharing !== undefined;
     // While a task would wait for its turn, a clock that a test steps stands still.
     const held = this.#host.clock ? undefined : this.#held.room(slots, concurrency);

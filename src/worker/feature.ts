@@ -7,6 +7,7 @@ import type { Clock } from "../base/runtime/clock.ts";
 import { internalsOf, type WithinMethods } from "../queue/internals.ts";
 import type { CoreQueue } from "../queue/queue.ts";
 import type { AttemptFeatures, AttemptMethods } from "./attempt-part.ts";
+import { type ClaimHost, type ClaimPolicy, claimsOfAll, type OpenClaims } from "./claim-policy.ts";
 import { type ExecutorSettings, type Executors, eventLoopExecutors, type OpenExecutors } from "./executor.ts";
 import { type Meter, type MeterHost, meterOf, type OpenMeter } from "./meter.ts";
 import type { Job, JobHost } from "./periodic-job.ts";
@@ -24,6 +25,8 @@ export interface Feature {
   readonly attempts?: AttemptMethods;
   /** New jobs for one start of a worker, a drain or a Manager. */
   readonly jobs?: (host: JobHost) => readonly Job[];
+  /** What claims are for. Called for each start; of several features with it the last one has its way. */
+  readonly claims?: OpenClaims;
   /** Where functions run. Called for each start; of several features with executors the last one has its way. */
   readonly executors?: OpenExecutors;
   /** Counts what ends, from each start to its stop. */
@@ -68,12 +71,20 @@ export function openExecutors(queue: CoreQueue, settings: ExecutorSettings): Exe
   return lastOf(queue, "executors")?.(settings) ?? eventLoopExecutors;
 }
 
+/** What the claims are for of one start of a worker: all of its functions, unless a feature says otherwise. */
+export function openClaims(queue: CoreQueue, host: ClaimHost): ClaimPolicy {
+  return (lastOf(queue, "claims") ?? claimsOfAll)(host);
+}
+
 /** The meter for one start of a worker, a drain or a Manager. */
 export function openMeter(queue: CoreQueue, host: MeterHost): Meter {
   return meterOf(featuresOf(queue).flatMap(({ meter }) => meter?.(host) ?? []));
 }
 
-function lastOf<K extends "executors" | "attempts">(queue: CoreQueue, part: K): Feature[K] | undefined {
+function lastOf<K extends "executors" | "attempts" | "claims">(
+  queue: CoreQueue,
+  part: K,
+): Feature[K] | undefined {
   return featuresOf(queue).findLast((feature) => feature[part] !== undefined)?.[part];
 }
 

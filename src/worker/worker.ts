@@ -20,11 +20,11 @@ import { traced, traces } from "../events.ts";
 import { internalsOf, type QueueInternals } from "../queue/internals.ts";
 import type { CoreQueue } from "../queue/queue.ts";
 import { type ChangeListener, listenerOf, watchForWork } from "./change-listener.ts";
-import { CodeLimits } from "./code-limits.ts";
+import type { ClaimPolicy } from "./claim-policy.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { publishCrashes, WorkerEmitter } from "./events.ts";
 import type { Executors } from "./executor.ts";
-import { attemptFeatures, openExecutors, openMeter } from "./feature.ts";
+import { attemptFeatures, openClaims, openExecutors, openMeter } from "./feature.ts";
 import { Lifecycle, together } from "./lifecycle.ts";
 import { type Maintenance, maintenanceOf } from "./maintenance.ts";
 import { type Meter, meterFailure, meterOutcome } from "./meter.ts";
@@ -45,13 +45,13 @@ const idlePollMs = 100;
 interface Run {
   id: string;
   dispatcher: Dispatcher;
-  limits: CodeLimits;
+  claims: ClaimPolicy;
   changeListener: ChangeListener;
   maintenance: Maintenance;
 }
 
 /** What a dispatcher of a run is made of. */
-interface DispatcherParts extends Pick<Run, "limits" | "changeListener"> {
+interface DispatcherParts extends Pick<Run, "claims" | "changeListener"> {
   executors: Executors;
   meter: Meter;
 }
@@ -105,7 +105,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
     const run = this.#run;
     if (!run) return;
     run.dispatcher.lookForWork();
-    const written = this.#internals.store.limits.resizeWorker(run.id, value);
+    const written = this.#internals.store.resize(run.id, value);
     written.catch((error: unknown) => this.reportError(error, "writing the worker's concurrency"));
   }
 
@@ -143,14 +143,13 @@ export class Worker<C = unknown> extends WorkerEmitter {
       () => maintenance.lookAround(),
     );
     const executors = this.#openExecutors();
-    const limits = new CodeLimits({
-      limits: this.#internals.store.limits,
-      names: this.#names,
-      onDeclared: () => dispatcher.lookForWork(),
+    const claims = openClaims(this.#queue, {
+      names: () => runnableNames(this.#names),
+      onReady: () => dispatcher.lookForWork(),
       report: (error, where) => this.reportError(error, where),
     });
     const meter = this.#openMeter(id);
-    const dispatcher: Dispatcher = this.#newDispatcher(id, { executors, limits, changeListener, meter }, () =>
+    const dispatcher: Dispatcher = this.#newDispatcher(id, { executors, claims, changeListener, meter }, () =>
       maintenance.lookForDue(),
     );
     const maintenance: Maintenance = this.#newMaintenance(id, meter, dispatcher, () =>
@@ -160,7 +159,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
       this.#run = undefined;
     };
     this.#lifecycle.onStop(forget, () => executors.close());
-    return { id, dispatcher, limits, changeListener, maintenance };
+    return { id, dispatcher, claims, changeListener, maintenance };
   }
 
   #openExecutors(): Executors {
@@ -214,7 +213,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
 
   #newDispatcher(
     workerId: string,
-    { executors, limits, changeListener, meter }: DispatcherParts,
+    { executors, claims, changeListener, meter }: DispatcherParts,
     onScheduled: () => void,
   ): Dispatcher {
     const { store, wakeups, options } = this.#internals;
@@ -233,8 +232,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
       maxPayload: options.maxPayload,
       clock: options.clock,
       executorOf: (definition) => executors.executorOf(definition),
-      funcs: () => limits.funcs(),
-      sharing: (funcs) => limits.sharing(funcs),
+      claims,
       onDeclaredDead: () => this.#onDeclaredDead(),
       onScheduled,
       onClaim: (more, expired) => {
@@ -257,7 +255,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
     });
   }
 
-  async #begin({ id, dispatcher, limits, changeListener, maintenance }: Run): Promise<void> {
+  async #begin({ id, dispatcher, claims, changeListener, maintenance }: Run): Promise<void> {
     const { store, wakeups, beforeClose } = this.#internals;
     const { lease, pollInterval } = this.#options;
     const lifecycle = this.#lifecycle;
@@ -268,7 +266,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
       () => beforeClose.delete(stop),
       () => maintenance.stop(),
     );
-    await limits.declare();
+    await claims.begin();
     await this.#register(id);
     lifecycle.onStop(async () => {
       const kept = new KeptTasks((error) => this.reportError(error, "stopping"), "hand back");

@@ -194,6 +194,7 @@ export function checked(store: FullStore): FullStore {
         (removed) => ({ removed }),
       ),
     register: (worker) => account(() => store.register(worker)),
+    resize: (workerId, concurrency) => store.resize(workerId, concurrency),
     unregister: (workerId) =>
       account(
         () => store.unregister(workerId),

@@ -240,6 +240,7 @@ export const drawn: { [M in Method]: fc.Arbitrary<Drawn<M>> } = {
   ]),
   register: of(newWorker, (worker) => [worker]),
   unregister: of(fc.constantFrom(...workerIds), (id) => [id]),
+  resize: of(fc.tuple(fc.constantFrom(...workerIds), fc.integer({ min: 1, max: 9 })), (args) => args),
   heartbeat: of(fc.constantFrom(...workerIds), (id) => [id]),
   workers: fc.constant(() => []),
   rescue: of(

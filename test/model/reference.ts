@@ -328,6 +328,11 @@ export class Reference extends ReferenceRows implements Answering {
     this.workerRows.set(worker.id, { ...worker, ...moments, beat: this.#newBeat(), ...noSession });
   }
 
+  resize(workerId: string, concurrency: number): void {
+    const worker = this.workerRows.get(workerId);
+    if (worker) this.workerRows.set(workerId, { ...worker, concurrency });
+  }
+
   heartbeat(workerId: string): boolean {
     const worker = this.workerRows.get(workerId);
     if (!worker) return false;

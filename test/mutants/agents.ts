@@ -51,9 +51,9 @@ export const agentFaults: readonly Mutant[] = [
     name: "agent-keeps-its-children",
     why: "What leaks in the functions of an agent grows, although its maxTasksPerChild says when to replace a process.",
     in: "Agent.#newRun",
-    find: "this.#openExecutors({ concurrency, maxTasksPerChild, maxPayload: maxResult, report })",
+    find: "this.#parts.openExecutors({ concurrency, maxTasksPerChild, maxPayload: maxResult, report })",
     replace:
-      "this.#openExecutors({ concurrency, maxTasksPerChild: maxTasksPerChild + 1_000, maxPayload: maxResult, report })",
+      "this.#parts.openExecutors({ concurrency, maxTasksPerChild: maxTasksPerChild + 1_000, maxPayload: maxResult, report })",
     caughtBy: {
       file: "test/features/manager/agent-executors.full.test.ts",
       test: "an agent replaces a process after maxTasksPerChild tasks",
@@ -444,7 +444,7 @@ export const agentFaults: readonly Mutant[] = [
     in: "Desk.#settlementOf",
     find: "if (!held) continue;",
     replace:
-      'if (!held && one.status === "throttled") { const row = await this.#rows([one.id]); const task = row.get(one.id); if (task) await throttleGroup(this.#internals.store.limits, task, one.delay); } if (!held) continue;',
+      'if (!held && one.status === "throttled") { const row = await this.#rows([one.id]); const task = row.get(one.id); if (task) await this.#internals.shared.throttle(task, one.delay); } if (!held) continue;',
     caughtBy: limits("the wire > a task that is not the session's throttles nothing"),
   },
   {

@@ -48,9 +48,6 @@ export const emptyStore = (): DispatcherHost["store"] => ({
     more: false,
     registered: true,
   }),
-  get limits(): never {
-    throw new Error("no task here is throttled");
-  },
   heldBy: async () => [],
   taskStates: async () => [],
   get: async () => [],
@@ -70,8 +67,14 @@ export function dispatcherOver(
 ): Dispatcher {
   const dispatcher = new Dispatcher({
     ...{ store, wakeups: new Wakeups(), workerId: "w1", queueNames: ["default"], concurrency: 4 },
-    ...{ context: undefined, maxPayload: 1_000, executorOf: () => eventLoopExecutor, funcs: () => funcs },
-    sharing: () => undefined,
+    ...{ context: undefined, maxPayload: 1_000, executorOf: () => eventLoopExecutor },
+    claims: {
+      funcs: () => funcs,
+      sharing: () => undefined,
+      throttle: () => {
+        throw new Error("no task here is throttled");
+      },
+    },
     onDeclaredDead: () => undefined,
     onClaim: () => undefined,
     onScheduled: () => undefined,

@@ -79,9 +79,6 @@ export interface LimitStore {
   /** Nothing of the scope starts for so many milliseconds from now. */
   throttle(scope: LimitScope, delay: number): Promise<void>;
 
-  /** Writes how many tasks a worker runs at once. Only to look at: the worker itself minds it. */
-  resizeWorker(workerId: string, concurrency: number): Promise<void>;
-
   /**
    * All limits, pauses and throttles, each with the tasks that it concerns. The call counts tasks, so no hot path makes it.
    * @param kind only those of this kind

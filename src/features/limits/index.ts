@@ -6,6 +6,7 @@ import type { Feature } from "../../worker/feature.ts";
 import { deletingJob } from "../../worker/pruning.ts";
 import { targetOf } from "../operate/pauses.ts";
 import { internalsOf } from "../queue.ts";
+import { CodeLimits, type LimitWrites } from "./code-limits.ts";
 import type { LimitState } from "./contract.ts";
 import type { LimitInfo, LimitMethods } from "./methods.ts";
 
@@ -19,7 +20,17 @@ export function limits(queue: CoreQueue): Feature {
   const pruning = deletingJob("deleting rows of dbq_limits that have no effect", limitsEvery, (most) =>
     store.limits.prune(limitAge, most),
   );
-  return { methods: methodsOf(queue), jobs: () => [pruning] };
+  const throttle: LimitWrites["throttle"] = async ({ func, groupKey }, delay) => {
+    const group = { kind: "group", name: func, group: groupKey ?? "" } as const;
+    await store.limits.throttle(groupKey === null ? { kind: "func", name: func, group: "" } : group, delay);
+    limitChannel.publish({ change: "throttled", func, group: groupKey, delay });
+  };
+  return {
+    methods: methodsOf(queue),
+    claims: (host) => new CodeLimits({ declare: store.limits.declare, throttle }, host),
+    jobs: () => [pruning],
+    shared: { throttle },
+  };
 }
 
 function methodsOf(queue: CoreQueue): LimitMethods {

@@ -10,7 +10,6 @@ import { cancelReason } from "../../worker/ambiguous-results.ts";
 import { keptLines, linesPerWrite, mostLines } from "../../worker/logs.ts";
 import type { MeteredTask } from "../../worker/meter.ts";
 import { writeLines, writeProgress } from "../../worker/refused-notes.ts";
-import { throttleGroup } from "../../worker/throttle.ts";
 import type { FullInternals } from "../queue.ts";
 import { Claims } from "./claims.ts";
 import type { AgentRecord, AgentTask } from "./contract.ts";
@@ -222,7 +221,7 @@ export class Desk {
       if (!held) continue;
       ending.push(held);
       outcomes.push(outcomeOf(one, held, maxPayload));
-      if (one.status === "throttled") await throttleGroup(this.#internals.store.limits, held, one.delay);
+      if (one.status === "throttled") await this.#internals.shared.throttle(held, one.delay);
     }
     this.#claims.ending(ending);
     return { known, unknown, outcomes, rows };

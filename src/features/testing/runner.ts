@@ -5,18 +5,18 @@
 import { randomBytes } from "node:crypto";
 import type { TestClock } from "../../base/runtime/clock.ts";
 import { thisProcess } from "../../base/runtime/process-identity.ts";
-import { definitionNamed } from "../../base/tasks/registry.ts";
+import { definitionNamed, runnableNames } from "../../base/tasks/registry.ts";
 import { NotInTaskError, toError } from "../../errors.ts";
 import { report } from "../../events.ts";
 import type { Outcome, SettleAndClaim, SettleAndClaimResult } from "../../store.ts";
 import type { TaskError, TaskRecord } from "../../task.ts";
-import { CodeLimits } from "../../worker/code-limits.ts";
+import type { ClaimPolicy } from "../../worker/claim-policy.ts";
 import { Dispatcher } from "../../worker/dispatcher.ts";
 import type { DispatcherHost } from "../../worker/dispatcher-host.ts";
 import { WorkerEmitter } from "../../worker/events.ts";
 import type { Executors } from "../../worker/executor.ts";
 import { living } from "../../worker/failure-detector.ts";
-import { attemptFeatures, openExecutors, openJobs, openMeter } from "../../worker/feature.ts";
+import { attemptFeatures, openClaims, openExecutors, openJobs, openMeter } from "../../worker/feature.ts";
 import { type Meter, meterOutcome } from "../../worker/meter.ts";
 import type { HostedCode, Job } from "../../worker/periodic-job.ts";
 import { type FullInternals, internalsOf, type Queue } from "../queue.ts";
@@ -65,7 +65,7 @@ export class TestRunner extends WorkerEmitter {
   readonly #queue: Queue;
   readonly #internals: FullInternals;
   readonly #options: RunnerOptions;
-  readonly #limits: CodeLimits;
+  readonly #claims: ClaimPolicy;
   readonly #executors: Executors;
   readonly #meter: Meter;
   readonly #dispatcher: Dispatcher;
@@ -93,10 +93,9 @@ export class TestRunner extends WorkerEmitter {
     const { maxPayload } = this.#internals.options;
     this.#executors = openExecutors(queue, { concurrency, maxTasksPerChild: 100, maxPayload, report });
     this.#meter = openMeter(queue, { workerId: this.id, report });
-    this.#limits = new CodeLimits({
-      limits: this.#internals.store.limits,
-      names: undefined,
-      onDeclared: () => this.#dispatcher.lookForWork(),
+    this.#claims = openClaims(queue, {
+      names: () => runnableNames(undefined),
+      onReady: () => this.#dispatcher.lookForWork(),
       report,
     });
     this.#dispatcher = new Dispatcher(this.#host());
@@ -140,8 +139,7 @@ export class TestRunner extends WorkerEmitter {
         executors.set(definition, known);
         return known;
       },
-      funcs: () => this.#limits.funcs(),
-      sharing: (funcs) => this.#limits.sharing(funcs),
+      claims: this.#claims,
       onDeclaredDead: () => this.#note(new Error("another worker has declared the test kit's worker dead")),
       onScheduled: () => undefined,
       onClaim: (_, expired) => {
@@ -229,7 +227,7 @@ export class TestRunner extends WorkerEmitter {
     const { store, wakeups } = this.#internals;
     const { concurrency } = this.#options;
     living.add(this.id);
-    await this.#limits.declare();
+    await this.#claims.begin();
     await store.register({ id: this.id, queueNames: ["default"], concurrency, lease, ...thisProcess() });
     this.#undo.push(
       wakeups.onWorkAdded(() => this.#dispatcher.lookForWork()),

@@ -127,9 +127,6 @@ function versionStatements(d: Dialect) {
 
     tellWorkers: (p) => sql`update dbq_workers set limits_version = ${d.integer(p.version)}`,
 
-    resizeWorker: (p) =>
-      sql`update dbq_workers set concurrency = ${d.integer(p.concurrency)} where id = ${p.workerId}`,
-
     /** What a worker's next claim must know, and the time. */
     mustKnow: (p) => sql`
       select limits_version, ${d.millis(d.now(p))} from dbq_workers where id = ${p.workerId}`,

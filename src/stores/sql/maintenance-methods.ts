@@ -28,6 +28,7 @@ export function maintenanceMethods(
   const around = new Around(runner, ops, expiry, batches);
   return {
     register: (worker) => write(() => ops.register(worker)),
+    resize: (workerId, concurrency) => write(() => ops.resize(workerId, concurrency)),
     unregister: (workerId, onKept = ignore) => around.unregister(workerId, onKept),
     workers: () => run(() => ops.workers()),
     heartbeat: (workerId) => write(() => ops.beat(workerId)),

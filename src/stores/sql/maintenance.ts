@@ -303,6 +303,10 @@ export class MaintenanceOperations {
     return versionIn((yield* rows(this.#limits.version))[0]);
   }
 
+  *resize(workerId: string, concurrency: number): Program<void> {
+    yield* count(this.#s.resize, { workerId, concurrency });
+  }
+
   *unregister(workerId: string): Program<number> {
     const released = yield* this.handBack(workerId);
     yield* this.leave(workerId);

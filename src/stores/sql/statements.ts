@@ -551,6 +551,9 @@ function workerStatements(d: Dialect) {
       values (${p.id}, ${p.queueNames}, ${p.concurrency}, ${p.lease}, ${p.host}, ${p.bootId}, ${p.pidNamespace},
         ${p.pid}, ${p.processStart}, ${p.beat}, ${d.now(p)}, ${d.now(p)}, ${d.integer(p.limitsVersion)})`,
 
+    resize: (p) =>
+      sql`update dbq_workers set concurrency = ${d.integer(p.concurrency)} where id = ${p.workerId}`,
+
     beat: (p) => sql`
       update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1 where id = ${p.workerId}`,
 

@@ -208,10 +208,6 @@ export class LimitOperations {
     if ((yield* count(this.#s.throttleLimit, { ...scopeParams(scope), delay })) > 0) yield* this.#tell();
   }
 
-  *resizeWorker(workerId: string, concurrency: number): Program<void> {
-    yield* count(this.#s.resizeWorker, { workerId, concurrency });
-  }
-
   // ---- rows without effect -------------------------------------------------------------------
 
   /** The groups whose rows `deleteSpent` may delete. */
@@ -441,7 +437,6 @@ export function limitMethods({ run, write }: Runner, ops: LimitOperations): Limi
     pause: (scope) => write(() => ops.pause(scope)),
     resume: (scope) => write(() => ops.resume(scope)),
     throttle: (scope, delay) => write(() => ops.throttle(scope, delay)),
-    resizeWorker: (workerId, concurrency) => write(() => ops.resizeWorker(workerId, concurrency)),
     list: (kind) => run(() => ops.list(kind)),
     records: () => run(() => ops.records()),
     putOff: (most) => run(() => ops.putOff(most)),

@@ -1,5 +1,6 @@
 /** `Agent`: runs tasks on a machine without access to the database; Managers claim and settle for it. */
 import { randomUUID } from "node:crypto";
+import type { LimitValues } from "../../../base/options/limits.ts";
 import { inRootContext } from "../../../base/runtime/root-context.ts";
 import {
   after,
@@ -21,7 +22,7 @@ import { warn } from "../../../events.ts";
 import type { Outcome } from "../../../store.ts";
 import { RunningAttempt } from "../../../worker/attempt.ts";
 import type { AttemptHost } from "../../../worker/attempt-host.ts";
-import { CodeLimits } from "../../../worker/code-limits.ts";
+import type { ClaimHost, ClaimPolicy } from "../../../worker/claim-policy.ts";
 import { Defaults } from "../../../worker/defaults.ts";
 import { WorkerEmitter } from "../../../worker/events.ts";
 import type { Executors, OpenExecutors } from "../../../worker/executor.ts";
@@ -80,11 +81,22 @@ interface Run {
   host: AttemptHost;
   executors: Executors;
   progress: ProgressNotes;
-  limits: CodeLimits;
+  claims: ClaimPolicy;
   /** Whether a beat is under way: it asks until a Manager answers. */
   isBeating: boolean;
   /** When the last beat was sent, on the clock of `performance.now()`. */
   beatAt: number;
+}
+
+/** Writes the limits of functions; null: their code sets none. */
+type Declare = (limits: readonly { func: string; values: LimitValues | null }[]) => Promise<unknown>;
+
+/** What other features have for an agent. `src/features/agent.ts` gives it, since one feature never imports another. */
+export interface AgentParts {
+  /** Where its functions run. */
+  openExecutors: OpenExecutors;
+  /** What its claims are for. */
+  openClaims(declare: Declare, host: ClaimHost): ClaimPolicy;
 }
 
 /** Attempts that are settled in one request. */
@@ -106,7 +118,7 @@ interface Claim {
 export class Agent<C = unknown> extends WorkerEmitter {
   readonly #options: ReadAgentOptions;
   readonly #names: readonly string[] | undefined;
-  readonly #openExecutors: OpenExecutors;
+  readonly #parts: AgentParts;
   /** The attempts from claim to settle. */
   readonly #owned = new Set<RunningAttempt>();
   /** The attempts that have ended, with their outcomes, until these are settled: they hold no slot. */
@@ -128,12 +140,11 @@ export class Agent<C = unknown> extends WorkerEmitter {
   #connected: Promise<void> | undefined;
 
   /**
-   * @param openExecutors where its functions run. `src/features/agent.ts` passes it, since one feature never imports another
    * @throws TypeError for a wrong option; UnregisteredFunctionError for an unregistered function in `tasks`
    */
-  constructor(options: AgentOptions<C>, openExecutors: OpenExecutors) {
+  constructor(options: AgentOptions<C>, parts: AgentParts) {
     super();
-    this.#openExecutors = openExecutors;
+    this.#parts = parts;
     this.#options = readAgentOptions(options);
     this.#names = this.#options.tasks?.map((fn) => registrationOf(fn).definition.name);
   }
@@ -174,7 +185,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
       const names = runnableNames(this.#names);
       if (names.length === 0) throw new TypeError("agent.start: no function is registered");
       // A wrong token, or a function that is not the agent's, is refused here and not in a log.
-      await run.limits.declare();
+      await run.claims.begin();
       await this.#claim(run, { slots: this.#options.concurrency, ahead: 0, batch: [], wait: 0 });
     } catch (error) {
       this.#end(run);
@@ -196,7 +207,12 @@ export class Agent<C = unknown> extends WorkerEmitter {
     const defaults = new Defaults({ fillDefaults: (tasks) => tell(toldDefaults(tasks)) });
     const progress = new ProgressNotes({ progress: (notes) => tell(toldProgress(notes)) }, report);
     const { concurrency, maxTasksPerChild } = this.#options;
-    const executors = this.#openExecutors({ concurrency, maxTasksPerChild, maxPayload: maxResult, report });
+    const executors = this.#parts.openExecutors({
+      concurrency,
+      maxTasksPerChild,
+      maxPayload: maxResult,
+      report,
+    });
     const host: AttemptHost = {
       store: { synchronous: false, within: noDatabase },
       logs: new TaskLogs({ log: (lines) => tell(toldLines(lines)) }, report),
@@ -211,14 +227,11 @@ export class Agent<C = unknown> extends WorkerEmitter {
       isCompleted: async () => false,
       report,
     };
-    const limits = new CodeLimits({
-      limits: {
-        declare: async (all) => {
-          await client.ask("/v1/limits", { session, limits: toldLimits(all) }, closed.signal);
-        },
-      },
-      names: this.#names,
-      onDeclared: () => this.#wakeClaim(),
+    const declare: Declare = (all) =>
+      client.ask("/v1/limits", { session, limits: toldLimits(all) }, closed.signal);
+    const claims = this.#parts.openClaims(declare, {
+      names: () => runnableNames(this.#names),
+      onReady: () => this.#wakeClaim(),
       report,
     });
     const aborts = { closed, claiming, asking };
@@ -229,7 +242,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
       host,
       executors,
       progress,
-      limits,
+      claims,
       settlesByClaims: false,
       isBeating: false,
       beatAt: Number.NEGATIVE_INFINITY,
@@ -350,10 +363,10 @@ export class Agent<C = unknown> extends WorkerEmitter {
     try {
       if (batch.length > 0) await run.progress.flush(100);
       const settle = batch.map(([, outcome]) => toldOf(outcome));
-      const funcs = run.limits.funcs();
+      const funcs = run.claims.funcs();
       const asked = {
         ...{ session: run.session, requestId: randomUUID(), slots, ahead, funcs, wait, settle },
-        ...toldSharing(run.limits.sharing(funcs)),
+        ...toldSharing(run.claims.sharing(funcs)),
       };
       const { signal } = wait > 0 ? run.claiming : run.asking;
       const began = performance.now();
