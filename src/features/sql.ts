@@ -14,6 +14,7 @@ import { FailureOperations, failureMethods } from "./failures/sql.ts";
 import { hookMethods, type OwedHookOperations, owedHooksOf } from "./hooks/sql.ts";
 import { HealthOperations, healthMethods } from "./inspect/sql.ts";
 import { LimitOperations, limitMethods } from "./limits/sql/limits.ts";
+import { SteeredClaims } from "./limits/sql/steered-claims.ts";
 import { LookOperations, lookMethods } from "./look/sql/look.ts";
 import { AgentOperations, agentMethods } from "./manager/sql.ts";
 import { ScheduleOperations, scheduleMethods, scheduleWrites } from "./schedules/sql.ts";
@@ -50,7 +51,7 @@ export interface Operations extends CoreOperations {
 
 /** Operations remember how their claims went: each store has its own. */
 export function operationsOf(texts: Texts, cycleOf?: CycleOf): Operations {
-  const core = coreOperationsOf(texts, cycleOf);
+  const core = coreOperationsOf(texts, (steps, policies) => new SteeredClaims(steps, policies), cycleOf);
   const transfer = new TransferOperations(texts);
   return {
     ...core,

@@ -5,7 +5,7 @@ import { vi } from "vitest";
 import type { LimitScope, LimitValues } from "../../src/base/options/limits.ts";
 import { DatabaseError } from "../../src/errors.ts";
 import type { SettleAndClaimResult } from "../../src/store.ts";
-import { textOf } from "../../src/stores/sql/known-limits.ts";
+import { textOf } from "../../src/stores/sql/rows.ts";
 import { newTask, newWorker } from "../conformance/arrange.ts";
 import { drawnFault } from "./drawn-fault.ts";
 import { keyOf, type LimitedTask, type LimiterModel, sharing } from "./limiter-model.ts";

@@ -2,12 +2,17 @@
 import { type Duration, show } from "./durations.ts";
 import { duration, integer, label, labels, type Reader, readOptions, wrong } from "./validators.ts";
 
+const scopeKinds = ["name", "queue", "func", "group", "code"] as const;
+
+export const isScopeKind = (value: string): value is LimitScope["kind"] =>
+  (scopeKinds as readonly string[]).includes(value);
+
 /**
  * What a limit, a pause or a throttle is about. `name`: the functions that use this name. `queue`, `func`: this one.
  * `group`: one group of a function; an empty group: its tasks without one. `code`: a function, by its option in code.
  */
 export interface LimitScope {
-  kind: "name" | "queue" | "func" | "group" | "code";
+  kind: (typeof scopeKinds)[number];
   name: string;
   group: string;
 }

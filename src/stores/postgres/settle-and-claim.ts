@@ -8,6 +8,7 @@ import { performance } from "../../base/runtime/timers.ts";
 import type { ClaimRequest, Outcome, SettleAndClaim } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { crashSensitivePolicy, crashSensitiveSql, Depth, policies } from "../sql/admission.ts";
+import type { ClaimPipeline } from "../sql/claim.ts";
 import { byClaimOrder, type Pairs, pairsOf, withProbes } from "../sql/claim-steps.ts";
 import { listed } from "../sql/columns.ts";
 import type { Dialect, Params, Row } from "../sql/dialect.ts";
@@ -240,8 +241,8 @@ export class OneStatementCycles extends SettleAndClaimOperations {
   readonly #cursorsOf = memoize((_pairs: string) => new ClaimCursors());
   #rewinds = 0;
 
-  constructor(texts: Texts, transitions: Transitions, statements: CycleStatements) {
-    super(texts, transitions);
+  constructor(texts: Texts, transitions: Transitions, claims: ClaimPipeline, statements: CycleStatements) {
+    super(texts, transitions, claims);
     this.#statements = statements;
   }
 
@@ -267,7 +268,7 @@ export class OneStatementCycles extends SettleAndClaimOperations {
       pairs.length === 0 ||
       pairs.length > mostProbes ||
       needsPipeline(claim) ||
-      this.steered.concern(claim)
+      this.others.concern(claim)
     )
       return yield* super.run(cycle);
     if (isSimple) return yield* this.#checked((yield* this.#inOne(completed, claim, pairs))(), claim);
@@ -310,7 +311,7 @@ export class OneStatementCycles extends SettleAndClaimOperations {
     const answer = yield* this.#ask("all", completed, claim, pairs, (key) => cursors.of(key, fromCursors));
     if (completed.length > 0) yield* notifyChange();
     // The worker's row has named the known limits: there are none.
-    if (completed.length > 0 && answer.knowsLimits && this.steered.isPlain(claim, this.steered.version))
+    if (completed.length > 0 && answer.knowsLimits && this.others.isPlain(claim, this.others.version))
       yield* startsNothing();
     const { settled, claimed, candidates, locked, registered, repeated, took } = answer;
     const full = candidates === claim.limit;
@@ -380,7 +381,7 @@ export class OneStatementCycles extends SettleAndClaimOperations {
       requestId: request?.id,
       host: request?.host,
       anew: request?.anew,
-      limitsVersion: this.steered.version,
+      limitsVersion: this.others.version,
     };
     for (const [i, pair] of pairs.entries()) {
       const [priorityName, afterName] = cursorNames(i);

@@ -39,7 +39,8 @@ const common = {
       const { skipLocked, cycles, relaxedCycles } = textsBy(clock);
       return operationsOf(
         skipLocked,
-        (transitions) => new OneStatementCycles(skipLocked, transitions, isRelaxed ? relaxedCycles : cycles),
+        (transitions, claims) =>
+          new OneStatementCycles(skipLocked, transitions, claims, isRelaxed ? relaxedCycles : cycles),
       );
     },
     optimistic: (clock) => operationsOf(textsBy(clock).optimistic),

@@ -12,9 +12,9 @@ import { performance } from "../../base/runtime/timers.ts";
 import type { ClaimRequest } from "../../store.ts";
 import { Admission, type AdmissionPolicy, type Candidate, Depth, policies } from "./admission.ts";
 import { byClaimOrder, type Claimed, type ClaimSteps, pairsOf, type Read } from "./claim-steps.ts";
+import type { OtherClaims, OtherClaimsOf } from "./other-claims.ts";
 import { type Program, rows } from "./program.ts";
 import { toCandidate } from "./rows.ts";
-import { SteeredClaims } from "./steered-claims.ts";
 import type { Texts } from "./texts.ts";
 
 /** What the first two steps found. Nothing was refused where both have the same length. */
@@ -28,25 +28,24 @@ export class ClaimPipeline {
   readonly #steps: ClaimSteps;
   readonly #policies: readonly AdmissionPolicy[];
   readonly #depth = new Depth();
-  /** Claims of functions with groups, or with a limit or a pause that is about them. */
-  readonly steered: SteeredClaims;
+  readonly others: OtherClaims;
 
-  constructor(steps: ClaimSteps, among: readonly AdmissionPolicy[] = policies) {
+  constructor(steps: ClaimSteps, othersOf: OtherClaimsOf, among: readonly AdmissionPolicy[] = policies) {
     this.#texts = steps.texts;
     this.#steps = steps;
     this.#policies = among;
-    this.steered = new SteeredClaims(steps, among);
+    this.others = othersOf(steps, among);
   }
 
   /**
-   * All four steps, in the caller's transaction. `version`: of the limits that the claim must know. `read`: what was read
-   * before the transaction began.
+   * All four steps, in the caller's transaction. `version`: of what the claim must know, by the worker's row. `read`: what was
+   * read before the transaction began.
    */
   *run(request: ClaimRequest, startedAt: number, version: number, read?: Read): Program<Claimed> {
-    const isPlain = this.steered.isPlain(request, version);
+    const isPlain = this.others.isPlain(request, version);
     if (!isPlain) {
-      const steered = yield* this.steered.run(request, startedAt, version, read);
-      if (steered) return steered;
+      const claimed = yield* this.others.run(request, startedAt, version, read);
+      if (claimed) return claimed;
     }
     const candidates = read?.candidates ?? (yield* this.#steps.candidates(request, pairsOf(request)));
     const admission = yield* Admission.begin(request, this.#policies, this.#texts);
@@ -67,7 +66,7 @@ export class ClaimPipeline {
 
   /** Reads at most the claim's limit. Another worker may claim them first. */
   *candidates(request: ClaimRequest): Program<Read> {
-    const read = yield* this.steered.read(request);
+    const read = yield* this.others.read(request);
     return read ?? { candidates: yield* this.#steps.candidates(request, pairsOf(request)) };
   }
 

@@ -1,5 +1,6 @@
 /** The operations of maintenance: promote due tasks, prune old ones, register workers, rescue the tasks of dead workers. */
 import { isOfDrain } from "../../base/tasks/drained.ts";
+import { mostEarly } from "../../base/tasks/early-claim.ts";
 import { endingOf } from "../../base/values/ending.ts";
 import {
   type AttemptRecord,
@@ -15,13 +16,12 @@ import {
 import type { TaskRecord } from "../../task.ts";
 import type { Row } from "./dialect.ts";
 import type { Ended } from "./endings.ts";
-import { versionIn } from "./known-limits.ts";
 import { changes, count, type Program, rows } from "./program.ts";
-import { mostEarly } from "./rate.ts";
 import { toTaskRecord, toTaskVersion, toWorkerRecord } from "./rows.ts";
 import type { Statement, Statements } from "./statements.ts";
 import type { Texts } from "./texts.ts";
 import { inGroups, type Transitions } from "./transitions.ts";
+import { versionIn } from "./versions.ts";
 
 /** The crash of a running task. Its retry has no backoff. */
 function crashOf(record: TaskRecord, how: string): Crash {
@@ -48,7 +48,7 @@ const diedSomehow = "died, or lost its lease";
 
 /** Whether the task was claimed before its turn at a rate, which is still to come. Not one that a step of the clock left behind. */
 const waitsForTurn = ({ startedAt }: TaskRecord, now: number): boolean =>
-  startedAt !== null && startedAt > now && startedAt <= now + mostEarly / 1_000;
+  startedAt !== null && startedAt > now && startedAt <= now + mostEarly;
 
 /** A crash's retry is charged and due now. */
 const chargedNow = { status: "pending", charge: 1, delay: null } as const;
@@ -76,16 +76,14 @@ function those(found: readonly Row[], among: readonly number[] | undefined): rea
 
 export class MaintenanceOperations {
   readonly #s: Statements;
-  readonly #limits: Texts["limits"];
   readonly #transitions: Transitions;
   /** What else has to happen in the transaction in which tasks are charged with a crash. Undefined costs nothing. */
   onCrash: ((crashes: readonly Crash[]) => Program<void>) | undefined;
   /** What else is deleted with tasks. @param ids as JSON */
   onRemove: ((ids: string) => Program<void>) | undefined;
 
-  constructor({ statements, limits }: Pick<Texts, "statements" | "limits">, transitions: Transitions) {
+  constructor({ statements }: Pick<Texts, "statements">, transitions: Transitions) {
     this.#s = statements;
-    this.#limits = limits;
     this.#transitions = transitions;
   }
 
@@ -286,7 +284,7 @@ export class MaintenanceOperations {
   /** The first beat is random, so that a late rescue of the former registration does not match the new one. */
   *register({ queueNames, ...worker }: NewWorker): Program<void> {
     const beat = Math.floor(Math.random() * 2 ** 31);
-    const limitsVersion = yield* this.#limitsVersion();
+    const limitsVersion = yield* this.#version();
     yield* count(this.#s.register, {
       ...worker,
       beat,
@@ -295,12 +293,12 @@ export class MaintenanceOperations {
     });
   }
 
-  /** Waits for a change of limits that is under way: it would not tell a worker that it cannot see yet. */
-  *#limitsVersion(): Program<number> {
-    const [known] = yield* rows(this.#limits.version);
+  /** Waits for a change that is under way: it would not tell a worker that it cannot see yet. */
+  *#version(): Program<number> {
+    const [known] = yield* rows(this.#s.version);
     if (known) return versionIn(known);
-    yield* count(this.#limits.addVersion, {});
-    return versionIn((yield* rows(this.#limits.version))[0]);
+    yield* count(this.#s.addVersion, {});
+    return versionIn((yield* rows(this.#s.version))[0]);
   }
 
   *resize(workerId: string, concurrency: number): Program<void> {

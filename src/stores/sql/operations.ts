@@ -1,8 +1,10 @@
 /** The operations of the core on one store, by what they are about. Each is a program, which a synchronous or asynchronous driver runs. */
-import type { AdmissionPolicy } from "./admission.ts";
+import { ClaimPipeline } from "./claim.ts";
+import { ClaimSteps } from "./claim-steps.ts";
 import { ExpiryOperations } from "./expiry.ts";
 import { LogOperations } from "./logs.ts";
 import { MaintenanceOperations } from "./maintenance.ts";
+import type { OtherClaimsOf } from "./other-claims.ts";
 import { SettleAndClaimOperations } from "./settle-and-claim.ts";
 import { TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
@@ -21,15 +23,13 @@ export interface CoreOperations {
 }
 
 /** How a store makes the operations of its workers' cycles. */
-export type CycleOf = (
-  transitions: Transitions,
-  policies?: readonly AdmissionPolicy[],
-) => SettleAndClaimOperations;
+export type CycleOf = (transitions: Transitions, claims: ClaimPipeline) => SettleAndClaimOperations;
 
 /** Operations remember how their claims went: each store has its own. */
 export function coreOperationsOf(
   texts: Texts,
-  cycleOf: CycleOf = (transitions, policies) => new SettleAndClaimOperations(texts, transitions, policies),
+  othersOf: OtherClaimsOf,
+  cycleOf: CycleOf = (transitions, claims) => new SettleAndClaimOperations(texts, transitions, claims),
 ): CoreOperations {
   const transitions = new Transitions(texts.statements);
   const maintenance = new MaintenanceOperations(texts, transitions);
@@ -39,7 +39,7 @@ export function coreOperationsOf(
     transitions,
     tasks,
     logs: new LogOperations(texts.statements),
-    cycle: cycleOf(transitions),
+    cycle: cycleOf(transitions, new ClaimPipeline(new ClaimSteps(texts, transitions), othersOf)),
     maintenance,
     expiry: new ExpiryOperations(texts, transitions, tasks),
   };

@@ -25,6 +25,10 @@ const int = (value: unknown): number => Number(value);
 export const intOrNull = (value: unknown): number | null => (value === null ? null : Number(value));
 const flag = (value: unknown): 0 | 1 => Number(value) as 0 | 1;
 const text = (value: unknown): string => value as string;
+/** MySQL gives binary columns as bytes. */
+export const textOf = (value: unknown): string => (Buffer.isBuffer(value) ? value.toString() : String(value));
+/** Whether a column has a whole number that is not negative. */
+export const isCount = (value: unknown): boolean => Number.isSafeInteger(Number(value)) && Number(value) >= 0;
 export const textOrNull = (value: unknown): string | null => value as string | null;
 
 /** Columns that features to come write. Each column that is read costs time, so a feature adds those that it reads. */

@@ -6,13 +6,12 @@ import type {
   SettleAndClaim,
   SettleAndClaimResult,
 } from "../../store.ts";
-import type { AdmissionPolicy } from "./admission.ts";
-import { ClaimPipeline } from "./claim.ts";
-import { byClaimOrder, ClaimSteps, type Read } from "./claim-steps.ts";
+import type { ClaimPipeline } from "./claim.ts";
+import { byClaimOrder, type Read } from "./claim-steps.ts";
 import type { Ending, Release } from "./endings.ts";
+import type { OtherClaims } from "./other-claims.ts";
 import { type Program, rows, startsNothing, transaction } from "./program.ts";
 import { claimForSession, nothingFor } from "./session-claim.ts";
-import type { SteeredClaims } from "./steered-claims.ts";
 import type { Texts } from "./texts.ts";
 import { inGroups, mayHaveParent, type Transitions } from "./transitions.ts";
 
@@ -71,11 +70,11 @@ export class SettleAndClaimOperations {
   readonly #transitions: Transitions;
   readonly #claims: ClaimPipeline;
 
-  constructor(texts: Texts, transitions: Transitions, policies?: readonly AdmissionPolicy[]) {
+  constructor(texts: Texts, transitions: Transitions, claims: ClaimPipeline) {
     this.inTwoTransactions = texts.dialect.spreads;
     this.#texts = texts;
     this.#transitions = transitions;
-    this.#claims = new ClaimPipeline(new ClaimSteps(texts, transitions), policies);
+    this.#claims = claims;
   }
 
   /** For each outcome, in order, whether it was accepted. In most cycles all have completed. */
@@ -108,9 +107,8 @@ export class SettleAndClaimOperations {
     return yield* transaction(() => this.#settleAndClaim(cycle, read), false);
   }
 
-  /** Claims of functions with groups or limits. */
-  protected get steered(): SteeredClaims {
-    return this.#claims.steered;
+  protected get others(): OtherClaims {
+    return this.#claims.others;
   }
 
   /** Nothing here. On Postgres, where a claim begins where the last one ended, it sends the next claim back to the start. */

@@ -551,6 +551,12 @@ function workerStatements(d: Dialect) {
       values (${p.id}, ${p.queueNames}, ${p.concurrency}, ${p.lease}, ${p.host}, ${p.bootId}, ${p.pidNamespace},
         ${p.pid}, ${p.processStart}, ${p.beat}, ${d.now(p)}, ${d.now(p)}, ${d.integer(p.limitsVersion)})`,
 
+    /** Waits for a change that is under way, and makes the next one wait. */
+    version: () => sql`select value from dbq_settings where name = 'limits' ${d.shared}`,
+
+    addVersion: () =>
+      sql`insert into dbq_settings (name, value) values ('limits', '0') ${d.keepExisting("value")}`,
+
     resize: (p) =>
       sql`update dbq_workers set concurrency = ${d.integer(p.concurrency)} where id = ${p.workerId}`,
 

@@ -1,7 +1,6 @@
 /** The SQL of one dialect, made once in a process: compiling a statement costs several times what running it does. */
 import { memoize } from "../../base/runtime/memoize.ts";
 import type { Dialect } from "./dialect.ts";
-import { groupCandidatesOf, limitStatements, steeredCandidatesOf } from "./limit-statements.ts";
 import { headsOf, plainCandidatesOf, queries, wholeCandidatesOf } from "./queries.ts";
 import { type Statement, type Statements, statements } from "./statements.ts";
 
@@ -12,14 +11,9 @@ export interface Texts {
   candidates: (pairs: number) => Statement;
   /** The same, without the columns that most tasks leave at their defaults. */
   plainCandidates: (pairs: number) => Statement;
-  /** The same, with what a limit may be about. */
-  steeredCandidates: (pairs: number) => Statement;
   /** The first candidate of each pair in a list. */
   heads: Statement;
   queries: ReturnType<typeof queries>;
-  limits: ReturnType<typeof limitStatements>;
-  /** The first tasks of so many groups of a function. */
-  groupCandidates: (groups: number) => Statement;
 }
 
 export function textsOf(dialect: Dialect): Texts {
@@ -28,10 +22,7 @@ export function textsOf(dialect: Dialect): Texts {
     statements: statements(dialect),
     candidates: memoize((pairs: number) => wholeCandidatesOf(dialect, pairs)),
     plainCandidates: memoize((pairs: number) => plainCandidatesOf(dialect, pairs)),
-    steeredCandidates: memoize((pairs: number) => steeredCandidatesOf(dialect, pairs)),
     heads: headsOf(dialect),
     queries: queries(dialect),
-    limits: limitStatements(dialect),
-    groupCandidates: memoize((groups: number) => groupCandidatesOf(dialect, groups)),
   };
 }

@@ -3,14 +3,15 @@
  * `Date` holds, broken JSON. Readers pass over such a row, or read what they can of it. This names them, for `dbq doctor`.
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
+import { isScopeKind } from "../../base/options/limits.ts";
 import type { Diagnosis } from "../../store.ts";
 import { taskStatuses } from "../../task.ts";
 import { kindOf, type Table } from "./columns.ts";
 import { fact } from "./diagnosis.ts";
 import type { Dialect } from "./dialect.ts";
-import { isCount, isScopeKind, textOf } from "./known-limits.ts";
 import { type Program, rowsOnce } from "./program.ts";
 import { exactIdFacts } from "./refused-ids.ts";
+import { isCount, textOf } from "./rows.ts";
 
 /** The last `Date`, in milliseconds since 1970. */
 const lastTime = 8.64e15;

@@ -22,7 +22,7 @@ const reasons: Readonly<Record<string, string>> = {
   "features/drain/pump.ts": "spans of traces have real times",
   "features/dashboard/client/": "it runs in a browser",
   "features/stats/recorder.ts": "minutes of statistics are real ones, by a parameter that its tests set",
-  "stores/sql/known-limits.ts": "a version of the limits that cannot be read counts as another one each time",
+  "stores/sql/versions.ts": "a version that cannot be read counts as another one each time",
   "features/metrics/prometheus.ts": "a scrape gives the age of a time that the database has written",
   "features/executors/serve.ts": "it bounds how often a child sends its progress",
 };

@@ -1,8 +1,8 @@
 /** How MySQL and MariaDB count what runs: by an index, however many other tasks of the function run. */
 import { MySqlDialect } from "drizzle-orm/mysql-core";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { limitStatements } from "../../../src/features/limits/sql/statements.ts";
 import { skipLockedDialect } from "../../../src/stores/mysql/dialect.ts";
-import { limitStatements } from "../../../src/stores/sql/limit-statements.ts";
 import { claim, claimBy, insert } from "../../conformance/arrange.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { isMissing } from "../../support/server.ts";

@@ -2,12 +2,16 @@
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { onTestFinished } from "vitest";
+import { SteeredClaims } from "../../../src/features/limits/sql/steered-claims.ts";
 import { type Operations, operationsOf } from "../../../src/features/sql.ts";
 import type { ClaimRequest } from "../../../src/store.ts";
 import type { AdmissionPolicy } from "../../../src/stores/sql/admission.ts";
+import { ClaimPipeline } from "../../../src/stores/sql/claim.ts";
+import { ClaimSteps } from "../../../src/stores/sql/claim-steps.ts";
 import type { Program, Step } from "../../../src/stores/sql/program.ts";
 import { SettleAndClaimOperations } from "../../../src/stores/sql/settle-and-claim.ts";
 import { textsOf } from "../../../src/stores/sql/texts.ts";
+import type { Transitions } from "../../../src/stores/sql/transitions.ts";
 import { SqliteConnection } from "../../../src/stores/sqlite/connection.ts";
 import { sqliteDialect } from "../../../src/stores/sqlite/dialect.ts";
 import { openSqliteDatabase } from "../../../src/stores/sqlite/store.ts";
@@ -15,6 +19,12 @@ import type { TaskRecord } from "../../../src/task.ts";
 import { claimBy, newTask, newWorker, outcomes } from "../../conformance/arrange.ts";
 
 const texts = textsOf(sqliteDialect);
+
+/** With these policies in the place of dbq's own; undefined: with dbq's. */
+export function claimsOf(transitions: Transitions, policies?: readonly AdmissionPolicy[]): ClaimPipeline {
+  const steps = new ClaimSteps(texts, transitions);
+  return new ClaimPipeline(steps, (...given) => new SteeredClaims(...given), policies);
+}
 
 export interface Harness {
   ops: Operations;
@@ -36,7 +46,7 @@ export async function harness(policies?: readonly AdmissionPolicy[]): Promise<Ha
   const connection = new SqliteConnection(client);
   const ops = operationsOf(
     texts,
-    (transitions) => new SettleAndClaimOperations(texts, transitions, policies),
+    (transitions) => new SettleAndClaimOperations(texts, transitions, claimsOf(transitions, policies)),
   );
   let steps: Step["want"][] = [];
   const noting = function* <T>(op: Program<T>): Program<T> {

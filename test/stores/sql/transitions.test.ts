@@ -7,7 +7,7 @@ import { textsOf } from "../../../src/stores/sql/texts.ts";
 import { Transitions } from "../../../src/stores/sql/transitions.ts";
 import { sqliteDialect } from "../../../src/stores/sqlite/dialect.ts";
 import { claimBy, outcomes } from "../../conformance/arrange.ts";
-import { type Harness, harness } from "./pipeline.ts";
+import { claimsOf, type Harness, harness } from "./pipeline.ts";
 
 /** The ids and kinds of the tasks that ended while `act` ran. */
 function endedBy({ ops }: Harness, act: () => unknown): string[] {
@@ -80,7 +80,7 @@ test("nothing is told of a task without a parent; one whose parent is not known 
 test("on Postgres, a cycle is one statement only while no task that ends may have a parent", () => {
   const texts = textsOf({ ...sqliteDialect, items: () => ({}) as never });
   const transitions = new Transitions(texts.statements);
-  const cycles = new OneStatementCycles(texts, transitions, cycleStatements(texts));
+  const cycles = new OneStatementCycles(texts, transitions, claimsOf(transitions), cycleStatements(texts));
   const first = (parentId: number | null | undefined) => {
     const outcome = { ...outcomes.completed({ id: 1, generationId: 2 } as never), parentId };
     return (cycles.run({ outcomes: [outcome], claim: claimBy() }).next().value as { want: string }).want;

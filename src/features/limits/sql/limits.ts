@@ -3,16 +3,6 @@ import type { LimitScope, LimitValues, RateValues } from "../../../base/options/
 import { groupBy } from "../../../base/values/group-by.ts";
 import type { Dialect, Params, Row } from "../../../stores/sql/dialect.ts";
 import {
-  keyOf,
-  type LimitRow,
-  namesIn,
-  scopeIn,
-  scopeParams,
-  textOf,
-  toLimitRows,
-  versionIn,
-} from "../../../stores/sql/known-limits.ts";
-import {
   changes,
   count,
   notifyChange,
@@ -21,10 +11,10 @@ import {
   rows,
   rowsOnce,
 } from "../../../stores/sql/program.ts";
-import { nextStart, spent } from "../../../stores/sql/rate.ts";
-import { toTaskVersion } from "../../../stores/sql/rows.ts";
+import { textOf, toTaskVersion } from "../../../stores/sql/rows.ts";
 import { itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
+import { versionIn } from "../../../stores/sql/versions.ts";
 import type {
   LimitRecord,
   LimitState,
@@ -36,6 +26,9 @@ import type {
 } from "../contract.ts";
 import { mostPutOffRead } from "../contract.ts";
 import { limitCounts, putOffCounts } from "./counts.ts";
+import { keyOf, type LimitRow, namesIn, scopeIn, scopeParams, toLimitRows } from "./known-limits.ts";
+import { nextStart, spent } from "./rate.ts";
+import { type LimitTexts, limitTextsOf } from "./texts.ts";
 
 /** Rows of tasks that one transaction changes: other transactions wait that long at most. */
 const batch = 500;
@@ -89,17 +82,20 @@ const areSame = (a: LimitValues | null | undefined, b: LimitValues | null): bool
   textOfValues(a ?? none) === textOfValues(b ?? none);
 
 export class LimitOperations {
-  readonly #s: Texts["limits"];
+  readonly #s: LimitTexts["limits"];
   readonly #counts: ReturnType<typeof limitCounts>;
   readonly #putOffs: ReturnType<typeof putOffCounts>;
+  readonly #addVersion: Statement;
   readonly #spreads: boolean;
 
   readonly #forEach: Dialect["forEach"];
 
-  constructor({ dialect, limits }: Texts) {
-    this.#s = limits;
+  constructor(texts: Texts) {
+    const { dialect } = texts;
+    this.#s = limitTextsOf(texts).limits;
     this.#counts = limitCounts(dialect);
     this.#putOffs = putOffCounts(dialect);
+    this.#addVersion = texts.statements.addVersion;
     this.#spreads = dialect.spreads;
     this.#forEach = dialect.forEach;
   }
@@ -241,7 +237,7 @@ export class LimitOperations {
    * that are under way. The rows of limits are locked after that: a claim never waits for a change that waits for it.
    */
   *#begin(): Program<void> {
-    yield* count(this.#s.addVersion, {});
+    yield* count(this.#addVersion, {});
     yield* rows(this.#s.lockVersion);
     yield* rows(this.#s.lockWorkers);
   }

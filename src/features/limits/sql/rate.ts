@@ -6,19 +6,16 @@
  * up to half a percent of `per` earlier; and so that no window of `per` has more than `limit + burst - 1` starts all the
  * same, starts are spaced by as much more.
  */
-import type { RateValues } from "../../base/options/limits.ts";
+import type { RateValues } from "../../../base/options/limits.ts";
+import { mostEarly as mostMillisEarly } from "../../../base/tasks/early-claim.ts";
 
 /** A start counts as up to this part of `per` earlier. */
 const late = 1 / 200;
 
 const slack = ({ per }: RateValues): number => per * 1_000 * late;
 
-/**
- * Microseconds before its turn that a task may be claimed, by a worker that starts it at its turn. A claim on a busy server takes
- * longer than a rate of 50 a second leaves between two starts, and a start that is late by more than half a percent is not made
- * up for.
- */
-export const mostEarly = 200_000;
+/** Microseconds before its turn that a task may be claimed. */
+export const mostEarly = 1_000 * mostMillisEarly;
 
 /** Microseconds: put-off tasks whose turns lie that close together become due at once, so that one claim takes them all. */
 export const lot = mostEarly / 2;

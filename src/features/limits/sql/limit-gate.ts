@@ -3,16 +3,16 @@
  * locked. So nothing has to be given back: a task that ends, is rescued or is deleted frees its place by itself.
  */
 
-import type { LimitScope, RateValues } from "../../base/options/limits.ts";
-import { groupBy } from "../../base/values/group-by.ts";
-import type { Candidate, Gate } from "./admission.ts";
-import type { Read, Unread } from "./claim-steps.ts";
-import { keyOf, namesIn, scopeParams, textOf, toLimitRows } from "./known-limits.ts";
-import { changes, count, type Program, rows } from "./program.ts";
+import type { LimitScope, RateValues } from "../../../base/options/limits.ts";
+import { groupBy } from "../../../base/values/group-by.ts";
+import type { Candidate, Gate } from "../../../stores/sql/admission.ts";
+import type { Read, Unread } from "../../../stores/sql/claim-steps.ts";
+import { changes, count, type Program, rows } from "../../../stores/sql/program.ts";
+import { textOf, toTaskVersion } from "../../../stores/sql/rows.ts";
+import { keyOf, namesIn, scopeParams, toLimitRows } from "./known-limits.ts";
 import { afterStart, inLots, interval, isAhead, lot, mostEarly, nextStart, startsNow } from "./rate.ts";
-import { toTaskVersion } from "./rows.ts";
 import type { Bound, SteeredPair } from "./steering.ts";
-import type { Texts } from "./texts.ts";
+import type { LimitTexts } from "./texts.ts";
 
 /** A rate puts off at most so many tasks at once. Those behind them stay pending: a backlog is not written twice. */
 const mostPutOff = 1_000;
@@ -39,7 +39,7 @@ const isRated = (bound: Bound): bound is Rated => bound.rate !== null;
 /** A claim of tasks that limits are about. */
 export class SteeredClaim {
   readonly pairs: readonly SteeredPair[];
-  readonly #texts: Texts;
+  readonly #texts: LimitTexts;
   readonly #byKey: ReadonlyMap<string, SteeredPair>;
   /** Milliseconds since 1970, by the database's clock. */
   readonly now: number;
@@ -68,7 +68,7 @@ export class SteeredClaim {
 
   /** @param read what an earlier look of the same claim has noted */
   constructor(
-    texts: Texts,
+    texts: LimitTexts,
     pairs: readonly SteeredPair[],
     now: number,
     held: number | undefined,

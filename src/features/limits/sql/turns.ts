@@ -3,17 +3,16 @@
  * queue and function a cursor remembers which group had the last turn. Groups without room are passed over, and their tasks
  * are not read.
  */
-import { memoize } from "../../base/runtime/memoize.ts";
-import { performance } from "../../base/runtime/timers.ts";
-import type { Candidate } from "./admission.ts";
-import { powerOfTwo } from "./claim-steps.ts";
-import { textOf } from "./known-limits.ts";
+import { memoize } from "../../../base/runtime/memoize.ts";
+import { performance } from "../../../base/runtime/timers.ts";
+import type { Candidate } from "../../../stores/sql/admission.ts";
+import { powerOfTwo } from "../../../stores/sql/claim-steps.ts";
+import { type Program, rows } from "../../../stores/sql/program.ts";
+import { textOf, toCandidate } from "../../../stores/sql/rows.ts";
 import type { LimitGate, SteeredClaim } from "./limit-gate.ts";
-import { groupName, steeredColumns } from "./limit-statements.ts";
-import { type Program, rows } from "./program.ts";
-import { toCandidate } from "./rows.ts";
+import { groupName, steeredColumns } from "./statements.ts";
 import type { SteeredPair } from "./steering.ts";
-import type { Texts } from "./texts.ts";
+import type { LimitTexts } from "./texts.ts";
 
 /** The tasks without a group, among the names of groups, which are not empty. */
 const ungrouped = "";
@@ -60,10 +59,10 @@ const putOffBy = steeredColumns.length - 1;
 const now = () => performance.now();
 
 export class TurnReader {
-  readonly #texts: Texts;
+  readonly #texts: LimitTexts;
   readonly #turnsOf = memoize((_pair: string) => new Turns());
 
-  constructor(texts: Texts) {
+  constructor(texts: LimitTexts) {
     this.#texts = texts;
   }
 

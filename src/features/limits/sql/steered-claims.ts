@@ -2,9 +2,8 @@
  * Claims of functions whose tasks have groups, or a limit or a pause that is about them. They have the four steps of every
  * claim; the limits are a policy that is asked last, and what it admits is written onto the rows that it claims.
  */
-import type { ClaimRequest } from "../../store.ts";
-import type { TaskRecord } from "../../task.ts";
-import { Admission, type AdmissionPolicy, type Candidate } from "./admission.ts";
+import type { ClaimRequest } from "../../../store.ts";
+import { Admission, type AdmissionPolicy, type Candidate } from "../../../stores/sql/admission.ts";
 import {
   byClaimOrder,
   type Claimed,
@@ -15,13 +14,15 @@ import {
   powerOfTwo,
   type Read,
   withProbes,
-} from "./claim-steps.ts";
+} from "../../../stores/sql/claim-steps.ts";
+import type { OtherClaims } from "../../../stores/sql/other-claims.ts";
+import { changes, type Program, rows } from "../../../stores/sql/program.ts";
+import { toClaimed } from "../../../stores/sql/rows.ts";
+import type { TaskRecord } from "../../../task.ts";
 import { KnownLimits, type LimitSnapshot } from "./known-limits.ts";
 import { type LimitGate, SteeredClaim } from "./limit-gate.ts";
-import { changes, type Program, rows } from "./program.ts";
-import { toClaimed } from "./rows.ts";
 import { type SteeredPair, steeredPairs } from "./steering.ts";
-import type { Texts } from "./texts.ts";
+import { type LimitTexts, limitTextsOf } from "./texts.ts";
 import { merged, noted, TurnReader } from "./turns.ts";
 
 /** Pairs that share all of their limits. */
@@ -36,8 +37,8 @@ interface Alike {
   left: boolean;
 }
 
-export class SteeredClaims {
-  readonly #texts: Texts;
+export class SteeredClaims implements OtherClaims {
+  readonly #texts: LimitTexts;
   readonly #steps: ClaimSteps;
   readonly #policies: readonly AdmissionPolicy[];
   readonly #limits: KnownLimits;
@@ -48,11 +49,11 @@ export class SteeredClaims {
   readonly #usesOf = new WeakMap<object, string | null>();
 
   constructor(steps: ClaimSteps, among: readonly AdmissionPolicy[]) {
-    this.#texts = steps.texts;
+    this.#texts = limitTextsOf(steps.texts);
     this.#steps = steps;
     this.#policies = among;
-    this.#limits = new KnownLimits(steps.texts);
-    this.#turns = new TurnReader(steps.texts);
+    this.#limits = new KnownLimits(this.#texts);
+    this.#turns = new TurnReader(this.#texts);
   }
 
   /** The pairs that are not plain. A worker claims again and again for the same functions by the same limits. */

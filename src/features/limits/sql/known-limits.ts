@@ -3,14 +3,15 @@
  * limits again when the row names another: a claim without limits so pays for one column of a row that it locks anyway.
  */
 
-import type { LimitScope } from "../../base/options/limits.ts";
-import { performance } from "../../base/runtime/timers.ts";
-import type { LimitRecord } from "../../features/limits/contract.ts";
-import { positionsIn } from "./columns.ts";
-import type { Row } from "./dialect.ts";
-import { limitColumns } from "./limit-statements.ts";
-import { type Program, rows } from "./program.ts";
-import type { Texts } from "./texts.ts";
+import { isScopeKind, type LimitScope } from "../../../base/options/limits.ts";
+import { performance } from "../../../base/runtime/timers.ts";
+import { positionsIn } from "../../../stores/sql/columns.ts";
+import type { Row } from "../../../stores/sql/dialect.ts";
+import { type Program, rows } from "../../../stores/sql/program.ts";
+import { isCount, textOf } from "../../../stores/sql/rows.ts";
+import type { LimitRecord } from "../contract.ts";
+import { limitColumns } from "./statements.ts";
+import type { LimitTexts } from "./texts.ts";
 
 /** With the state of its rate, in microseconds since 1970. */
 export interface LimitRow extends LimitRecord {
@@ -26,16 +27,6 @@ function timeOf(value: unknown): number | null {
   const time = numberOf(value);
   return time === null ? null : Math.min(Math.max(time || 0, -8.64e15), 8.64e15);
 }
-
-/** MySQL gives binary columns as bytes. */
-export const textOf = (value: unknown): string => (Buffer.isBuffer(value) ? value.toString() : String(value));
-
-const scopeKinds = ["name", "queue", "func", "group", "code"];
-
-export const isScopeKind = (value: string): boolean => scopeKinds.includes(value);
-
-/** Whether a column has a whole number that is not negative. */
-export const isCount = (value: unknown): boolean => Number.isSafeInteger(Number(value)) && Number(value) >= 0;
 
 /** The rows that dbq can read. Another program's row of an unknown scope, or with a text as a number, is passed over. */
 export function toLimitRows(found: readonly Row[]): LimitRow[] {
@@ -84,12 +75,6 @@ export function namesIn(uses: unknown): string[] {
   }
 }
 
-/** The version of the limits. One that cannot be read becomes a new one, so that workers read the limits again. */
-export function versionIn(row: Row | undefined): number {
-  const [version = 0] = row ?? [];
-  return isCount(version) ? Number(version) : Date.now();
-}
-
 export const scopeParams = ({ kind, name, group }: LimitScope) => ({ scope: kind, name, group });
 
 export const isLimit = ({ concurrency, rate }: Pick<LimitRow, "concurrency" | "rate">): boolean =>
@@ -129,12 +114,12 @@ export class LimitSnapshot {
 const readAgainAfter = 60_000;
 
 export class KnownLimits {
-  readonly #limits: Texts["limits"];
+  readonly #limits: LimitTexts["limits"];
   #readAt = 0;
   /** Version 0: no limit was ever written, since each that is written adds one to the version. */
   current = new LimitSnapshot(0, []);
 
-  constructor({ limits }: Texts) {
+  constructor({ limits }: LimitTexts) {
     this.#limits = limits;
   }
 

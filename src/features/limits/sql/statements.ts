@@ -1,10 +1,10 @@
 /** The statements about limits, groups and what counts for them. Each is written once for all databases. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import { columnsOf, listed } from "./columns.ts";
-import type { Dialect, Params } from "./dialect.ts";
-import { hasNumber, largestId } from "./exact-ids.ts";
-import { candidatesOf } from "./queries.ts";
-import { candidateColumns, taskVersionColumns } from "./rows.ts";
+import { columnsOf, listed } from "../../../stores/sql/columns.ts";
+import type { Dialect, Params } from "../../../stores/sql/dialect.ts";
+import { hasNumber, largestId } from "../../../stores/sql/exact-ids.ts";
+import { candidatesOf } from "../../../stores/sql/queries.ts";
+import { candidateColumns, taskVersionColumns } from "../../../stores/sql/rows.ts";
 import {
   before,
   claimable,
@@ -19,7 +19,7 @@ import {
   type Statement,
   stateChange,
   still,
-} from "./statements.ts";
+} from "../../../stores/sql/statements.ts";
 
 export const limitColumns = columnsOf("dbq_limits").filter((column) => column !== "claims");
 
@@ -112,13 +112,7 @@ function rowStatements(d: Dialect) {
 /** Who knows which version of the limits. */
 function versionStatements(d: Dialect) {
   return {
-    /** Waits for a change that is under way, and makes the next one wait. */
-    version: () => sql`select value from dbq_settings where name = 'limits' ${d.shared}`,
-
     lockVersion: () => sql`select value from dbq_settings where name = 'limits' ${d.locked}`,
-
-    addVersion: () =>
-      sql`insert into dbq_settings (name, value) values ('limits', '0') ${d.keepExisting("value")}`,
 
     setVersion: (p) => sql`update dbq_settings set value = ${p.value} where name = 'limits'`,
 

@@ -2,8 +2,8 @@
  * Which limits, rates and pauses a claim must mind, by queue and function. A claim of functions without groups that no
  * limit is about has none of these pairs, and costs what it costs without any of this.
  */
-import type { LimitScope, RateValues } from "../../base/options/limits.ts";
-import type { ClaimRequest } from "../../store.ts";
+import type { LimitScope, RateValues } from "../../../base/options/limits.ts";
+import type { ClaimRequest } from "../../../store.ts";
 import { isLimit, keyOf, type LimitRow, type LimitSnapshot } from "./known-limits.ts";
 
 /** One limit that a task counts for. */
