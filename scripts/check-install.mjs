@@ -220,6 +220,7 @@ const kinds = [
     run: (place) => monorepo(place, pnpm.install(), "workspace:*", "node_modules"),
   },
   { name: "Jest, in CommonJS", run: jest },
+  { name: "Jest, in ES modules of TypeScript", run: jestWithTypeScript, withoutPostgres: true },
   intoBullmq("5"),
   // The tests run with this version.
   nightly(intoBullmq("6")),
@@ -293,6 +294,26 @@ async function jest({ cwd, url }) {
   write(cwd, { [file]: code });
   await command({ cwd, env: { DBQ_URL: url } }, [node, "node_modules/jest/bin/jest.js"]);
   await command({ cwd }, [node, "node_modules/jest/bin/jest.js", "--testMatch", `**/${file}`]);
+}
+
+/**
+ * Runs the tests of examples/app that are for Jest.
+ * @param {Place} place
+ */
+async function jestWithTypeScript({ cwd }) {
+  const own = ["better-sqlite3", "hono", "@hono/node-server"].map((name) => [name, asHere(name)]);
+  const manifest = {
+    name: "app",
+    private: true,
+    type: "module",
+    dependencies: { ...withoutDriver, ...Object.fromEntries(own) },
+    devDependencies: { jest: "30", "@swc/core": "1", "@swc/jest": "0.2" },
+  };
+  write(cwd, { "package.json": JSON.stringify(manifest) });
+  await install(cwd, npm());
+  copyBuiltDriver(cwd);
+  cpSync(join(cwd, "node_modules/dbq-ts/examples/app"), cwd, { recursive: true });
+  await command({ cwd }, [node, "--experimental-vm-modules", "node_modules/jest/bin/jest.js"]);
 }
 
 /**

@@ -13,7 +13,7 @@ export function openDatabase(path: string): AppDatabase {
   client.exec(`
     create table if not exists stock (item text primary key, left integer not null);
     create table if not exists orders (id integer primary key autoincrement, item text not null, quantity integer not null,
-      task_id integer, receipt text);
+      task_id integer, receipt text, review_asked_at integer);
     insert or ignore into stock values ('tea', 10), ('cake', 2);
   `);
   return drizzle({ client });

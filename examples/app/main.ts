@@ -10,12 +10,12 @@ import { serve } from "@hono/node-server";
 import { openQueue, Worker } from "dbq-ts";
 import { openDatabase } from "./database.ts";
 import { routes } from "./routes.ts";
-import { type AppContext, writeReceipt } from "./tasks.ts";
+import { type AppContext, askForReview, writeReceipt } from "./tasks.ts";
 
 const db = openDatabase(process.env.SHOP_DB ?? "shop.db");
 const queue = await openQueue(db);
 const context: AppContext = { db };
-const worker = new Worker(queue, { concurrency: 5, tasks: [writeReceipt], context });
+const worker = new Worker(queue, { concurrency: 5, tasks: [writeReceipt, askForReview], context });
 await worker.start();
 
 const server = serve(

@@ -1,10 +1,10 @@
-/** The HTTP routes: place an order, read it, await its receipt. */
+/** The HTTP routes: place an order, read it, await its receipt, report its delivery. */
 import { AwaitTimeoutError, type Queue } from "dbq-ts";
 import { and, eq, gte, sql } from "drizzle-orm";
 import { Hono } from "hono";
 import type { AppDatabase } from "./database.ts";
 import { orders, stock } from "./schema.ts";
-import { writeReceipt } from "./tasks.ts";
+import { askForReview, writeReceipt } from "./tasks.ts";
 
 export function routes(db: AppDatabase, queue: Queue): Hono {
   const app = new Hono();
@@ -18,6 +18,14 @@ export function routes(db: AppDatabase, queue: Queue): Hono {
       if (!(error instanceof OutOfStock)) throw error;
       return c.json({ error: `there is not enough ${wanted.item}` }, 409);
     }
+  });
+
+  // The courier calls this.
+  app.post("/orders/:id/delivery", async (c) => {
+    const order = orderOf(db, c.req.param("id"));
+    if (order === undefined) return c.notFound();
+    const id = await queue.enqueueTask(askForReview.with({ uniqueKey: `review:${order.id}` }), order.id);
+    return c.json({ taskId: id }, 202);
   });
 
   app.get("/orders/:id", async (c) => {

@@ -13,4 +13,5 @@ export const orders = sqliteTable("orders", {
   /** The task that writes the receipt. */
   taskId: integer("task_id"),
   receipt: text("receipt"),
+  reviewAskedAt: integer("review_asked_at", { mode: "timestamp" }),
 });

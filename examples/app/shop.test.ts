@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "./database.ts";
 import { routes } from "./routes.ts";
 import { orders } from "./schema.ts";
-import { writeReceipt } from "./tasks.ts";
+import { askForReview, writeReceipt } from "./tasks.ts";
 
 async function openShop() {
   const db = openDatabase(":memory:");
@@ -84,4 +84,18 @@ test("a limit of one receipt a minute holds for an order of two", async () => {
   expect(await q.drain()).toMatchObject({ completed: 1, scheduled: 1 });
   await q.advance("2m");
   expect(await q.drain()).toMatchObject({ completed: 1, scheduled: 0 });
+});
+
+test("a review is asked for two days after the delivery, once", async () => {
+  const { db, q, app, order } = await openShop();
+  await order("tea", 1);
+  for (let call = 0; call < 2; call += 1)
+    expect((await app.request("/orders/1/delivery", { method: "POST" })).status).toBe(202);
+  expect(q).toHaveEnqueued(askForReview, [1], { times: 1 });
+  const askedAt = () => db.select({ askedAt: orders.reviewAskedAt }).from(orders).get()?.askedAt;
+  await q.drain({ rethrow: true });
+  await q.advance("47h", { drain: true });
+  expect(askedAt()).toBeNull();
+  await q.advance("1h", { drain: true });
+  expect(askedAt()).toBeInstanceOf(Date);
 });

@@ -1,5 +1,6 @@
 /** The app's tasks. */
 import { currentTask, task } from "dbq-ts";
+import { sleep, step } from "dbq-ts/workflow";
 import { eq } from "drizzle-orm";
 import type { AppDatabase } from "./database.ts";
 import { orders } from "./schema.ts";
@@ -29,3 +30,11 @@ export const writeReceipt = task(
   },
   { maxRetries: 5, timeout: "30s" },
 );
+
+/** Asks the customer for a review, two days after the delivery. Meanwhile it waits in the database, without a process. */
+export const askForReview = task("ask-for-review", async (orderId: number): Promise<void> => {
+  await sleep("two days", "2d");
+  await step.within("ask", (tx) => {
+    tx.update(orders).set({ reviewAskedAt: new Date() }).where(eq(orders.id, orderId)).run();
+  });
+});

@@ -40,7 +40,7 @@ test("a task writes the receipt of an order, and a request awaits it", async () 
   const shop = await openShop(temporaryFolder());
   expect(await shop.order("tea", 3)).toEqual({
     status: 201,
-    body: { id: 1, item: "tea", quantity: 3, taskId: 1, receipt: null },
+    body: { id: 1, item: "tea", quantity: 3, taskId: 1, receipt: null, reviewAskedAt: null },
   });
   const receipt = "Order 1: 3 x tea. Thank you!";
   expect(await shop.get("/orders/1/receipt")).toEqual({ status: 200, body: { receipt } });
