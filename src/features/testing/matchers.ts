@@ -2,11 +2,12 @@
 import { AssertionError } from "node:assert";
 import { inspect, isDeepStrictEqual } from "node:util";
 import { type Duration, milliseconds, show } from "../../base/options/durations.ts";
+import { wrong } from "../../base/options/validators.ts";
 import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
 import type { Enqueueable } from "../../base/tasks/enqueueable.ts";
 import { registrationOf } from "../../base/tasks/registry.ts";
 import type { MaybePromise } from "../../store.ts";
-import type { JsonObject, Task, TaskStatus } from "../../task.ts";
+import { type JsonObject, type Task, type TaskStatus, taskStatuses } from "../../task.ts";
 
 /** What of a task must be as expected. Each value may also be an asymmetric matcher, such as `expect.any(Number)`. */
 export interface EnqueuedOptions {
@@ -65,7 +66,8 @@ interface Expected {
   func: string;
   /** By the name of the option; the arguments are `args`. */
   values: [name: string, expected: unknown][];
-  times: number | undefined;
+  /** A number, or an asymmetric matcher. */
+  times: unknown;
 }
 
 const isAsymmetric = (value: unknown): value is { asymmetricMatch(other: unknown): boolean } =>
@@ -84,26 +86,62 @@ export function equals(actual: unknown, expected: unknown): boolean {
   return [...keys].every((key) => equals(has?.[key], wants?.[key]));
 }
 
-/** @throws TypeError for an option that does not exist, or a wrong duration */
+const textOrNull = {
+  what: "a text or null",
+  is: (value: unknown) => value === null || typeof value === "string",
+};
+const number = { what: "a number", is: (value: unknown) => typeof value === "number" };
+const object = {
+  what: "an object",
+  is: (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value),
+};
+
+/** What each option may be: of a wrong one no task could be as expected, and `not` would always pass. */
+const kinds: Readonly<Record<string, { what: string; is(value: unknown): boolean }>> = {
+  waitUntil: { what: "a Date or null", is: (value) => value === null || value instanceof Date },
+  priority: number,
+  queueName: { what: "a text", is: (value) => typeof value === "string" },
+  maxRetries: number,
+  uniqueKey: textOrNull,
+  requestId: textOrNull,
+  group: textOrNull,
+  meta: object,
+  kwargs: object,
+  status: {
+    what: `one of ${taskStatuses.join(", ")}`,
+    is: (value) => (taskStatuses as readonly unknown[]).includes(value),
+  },
+  times: { what: "a whole number from 0", is: (value) => Number.isSafeInteger(value) && Number(value) >= 0 },
+};
+
+/** @throws TypeError for arguments that are no array, an option that does not exist, and a wrong value */
 function readExpected(fn: unknown, args: unknown, options: unknown): Expected {
   const func = typeof fn === "string" ? fn : registrationOf(fn).definition.name;
+  if (args !== undefined && !Array.isArray(args) && !isAsymmetric(args))
+    throw wrong("toHaveEnqueued", "the function's arguments in an array", args);
+  if (options !== undefined && !object.is(options))
+    throw wrong("toHaveEnqueued", "an object of options", options);
   const values: Expected["values"] = args === undefined ? [] : [["args", args]];
-  let times: number | undefined;
+  let times: unknown;
   for (const [name, value] of Object.entries((options ?? {}) as Record<string, unknown>)) {
-    if (value === undefined) continue;
-    if (name === "times") times = value as number;
-    else if (!Object.hasOwn(actualOf, name))
+    if (name !== "times" && !Object.hasOwn(actualOf, name))
       throw new TypeError(
         `toHaveEnqueued: there is no option ${show(name)}; there are ${Object.keys(actualOf).join(", ")}, times`,
       );
-    else values.push([name, readValue(name, value)]);
+    if (value === undefined) continue;
+    const read = readValue(name, value);
+    if (name === "times") times = read;
+    else values.push([name, read]);
   }
   return { func, values, times };
 }
 
 function readValue(name: string, value: unknown): unknown {
-  const isDuration = name === "delay" || name === "timeout";
-  return isDuration && !isAsymmetric(value) ? milliseconds(value, `toHaveEnqueued: ${name}`) : value;
+  if (isAsymmetric(value)) return value;
+  const kind = kinds[name];
+  if (!kind) return milliseconds(value, `toHaveEnqueued: ${name}`);
+  if (kind.is(value)) return value;
+  throw wrong(`toHaveEnqueued: ${name}`, kind.what, value);
 }
 
 const partOf = (task: Task, name: string): unknown =>
@@ -119,18 +157,30 @@ const shown = (value: unknown): string =>
 /** Such as `StringMatching</@/>`, for the matchers of vitest and Jest. */
 function asymmetricText(matcher: object): string {
   const { toAsymmetricMatcher, sample } = matcher as { toAsymmetricMatcher?(): string; sample?: unknown };
-  if (toAsymmetricMatcher) return toAsymmetricMatcher.call(matcher);
-  return `${String(matcher)}${sample === undefined ? "" : `<${shown(sample)}>`}`;
+  // That of `objectContaining` says nothing of what the object contains.
+  if (toAsymmetricMatcher && !isPlain(sample)) return toAsymmetricMatcher.call(matcher);
+  return `${String(matcher)}${sample === undefined ? "" : `<${textOf(sample)}>`}`;
 }
 
+const isPlain = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+
+/** As `inspect`, but an asymmetric matcher, at any depth, is a word. */
 const textOf = (expected: unknown): string => {
   if (isAsymmetric(expected)) return asymmetricText(expected);
-  if (!Array.isArray(expected)) return shown(expected);
-  return expected.length === 0 ? "[]" : `[ ${expected.map(textOf).join(", ")} ]`;
+  if (Array.isArray(expected)) return expected.length === 0 ? "[]" : `[ ${expected.map(textOf).join(", ")} ]`;
+  if (!isPlain(expected) || !hasAsymmetric(expected)) return shown(expected);
+  return `{ ${Object.entries(expected)
+    .map(([name, value]) => `${name}: ${textOf(value)}`)
+    .join(", ")} }`;
 };
 
+const hasAsymmetric = (value: unknown): boolean =>
+  isAsymmetric(value) ||
+  ((Array.isArray(value) || isPlain(value)) && Object.values(value).some(hasAsymmetric));
+
 const expectedText = ({ func, values, times }: Expected): string => {
-  const many = times === undefined ? "a task" : `${times} ${times === 1 ? "task" : "tasks"}`;
+  const many = times === undefined ? "a task" : `${textOf(times)} ${times === 1 ? "task" : "tasks"}`;
   const details = values.map(([name, expected]) => `\n  ${name}: ${textOf(expected)}`).join("");
   return `${many} of "${func}"${details && " with"}${details}`;
 };
@@ -162,9 +212,10 @@ function judge(tasks: readonly Task[], expected: Expected, equal: Equals): Match
   const found = tasks.filter(
     (task) => task.func === expected.func && differences(task, expected, equal).length === 0,
   );
-  const pass = expected.times === undefined ? found.length > 0 : found.length === expected.times;
+  const pass = expected.times === undefined ? found.length > 0 : equal(found.length, expected.times);
   const ids = found.map(({ id }) => id).join(", ");
-  const got = found.length === 0 ? "" : `\nAs expected: ${found.length} (${ids}).`;
+  const such = found.length === 1 ? "such task" : "such tasks";
+  const got = found.length === 0 ? "" : `\nIt has ${found.length} ${such}: ${ids}.`;
   return {
     pass,
     message: () =>

@@ -96,14 +96,21 @@ const withZone = /(?:Z|[+-]\d\d:?\d\d)$|^\d{4}-\d\d-\d\d$/;
 export function readTime(value: unknown, name: string): number {
   const given = typeof value === "string" && withZone.test(value) ? Date.parse(value) : value;
   const time = given instanceof Date ? given.getTime() : given;
-  if (typeof time === "number" && Number.isSafeInteger(time) && Math.abs(time) <= 8.64e15) return time;
+  if (typeof time === "number" && Number.isSafeInteger(time) && Math.abs(time) <= latest) return time;
   const advice = typeof value === "string" ? `, such as "2026-03-29T00:00Z"` : "";
   throw wrong(name, `a Date, milliseconds since 1970, or a time with its zone${advice}`, value);
 }
 
+/** The latest time that a `Date` can hold. */
+const latest = 8.64e15;
+
 /** By how much the clock moves: a duration, or the time until which. @throws TypeError */
 export function readStep(value: unknown, now: number): number {
-  if (!(value instanceof Date)) return milliseconds(value, "advance");
+  if (!(value instanceof Date)) {
+    const by = milliseconds(value, "advance");
+    if (now + by <= latest) return by;
+    throw new TypeError(`advance: no Date is as late as ${show(value)} after ${new Date(now).toISOString()}`);
+  }
   const step = readTime(value, "advance") - now;
   if (step >= 0) return step;
   throw new TypeError(

@@ -1,6 +1,7 @@
 /** The methods of a test queue: they run its tasks and move its clock. */
 import { randomBytes } from "node:crypto";
 import type { Duration } from "../../base/options/durations.ts";
+import { taskId } from "../../base/options/options.ts";
 import { wrong } from "../../base/options/validators.ts";
 import type { TestClock } from "../../base/runtime/clock.ts";
 import { mapMaybe } from "../../base/runtime/maybe-promise.ts";
@@ -39,6 +40,8 @@ export interface TestDrainReport {
   cancelled: number;
   /** Tasks of the queue that wait for a later time: a delay, the backoff of a retry, a snooze, or their turn at a rate. */
   scheduled: number;
+  /** Workflows, groups and chains of the queue that wait: for a time, an event, or a task. */
+  waiting: number;
   /**
    * Tasks of the queue that are pending still: more than `max`, paused, held back by a limit, or of a function that is not
    * registered.
@@ -136,6 +139,8 @@ class Kit {
   readonly #options: ReadKitOptions;
   /** Those that are running, and when each has stopped. */
   readonly #runners = new Map<TestRunner, Promise<unknown>>();
+  /** Calls of `run` that have no runner yet. */
+  readonly #begins = new Set<Promise<unknown>>();
   /** The last call of `advance`: the next one begins when it has ended. */
   #advancing: Promise<void> = Promise.resolve();
 
@@ -179,10 +184,27 @@ class Kit {
     this.#internals.wakeups.workAdded();
   }
 
+  /** What a running `drain` or `run` can begin has begun, so that its timeout counts from before the next step of the clock. */
+  async #begun(): Promise<void> {
+    await Promise.allSettled(this.#begins);
+    for (const runner of this.#runners.keys()) await runner.caughtUp();
+  }
+
+  async #beginning<T>(begin: () => Promise<T>): Promise<T> {
+    const begun = begin();
+    this.#begins.add(begun);
+    try {
+      return await begun;
+    } finally {
+      this.#begins.delete(begun);
+    }
+  }
+
   /** Does what is due now. Returns milliseconds until something else is; undefined: nothing is. */
   async #settle(jobs: readonly Job[]): Promise<number | undefined> {
     for (const runner of this.#runners.keys()) await runner.overdue();
     const waits = [await rescueExpired(this.#queue), await settleDue(this.#queue, jobs)];
+    await this.#begun();
     for (const { nextDeadline } of this.#runners.keys())
       waits.push(nextDeadline && nextDeadline - this.#clock.now());
     return soonest(waits.filter((wait) => wait !== undefined && wait > 0));
@@ -217,7 +239,7 @@ class Kit {
   }
 
   async #reportOf({ ended }: TestRunner): Promise<TestDrainReport> {
-    const counts = await this.#internals.store.count({ status: ["scheduled", "pending"] });
+    const counts = await this.#internals.store.count({ status: ["scheduled", "waiting", "pending"] });
     const left = (status: string) =>
       counts.reduce((sum, each) => sum + (each.status === status ? each.count : 0), 0);
     const of = (kind: string) => ended.filter((each) => each.kind === kind).length;
@@ -226,6 +248,7 @@ class Kit {
       failed: of("failed"),
       cancelled: of("cancelled"),
       scheduled: left("scheduled"),
+      waiting: left("waiting"),
       pending: left("pending"),
       errors: ended.flatMap((each) => ("error" in each ? [each.error] : [])),
     };
@@ -262,8 +285,11 @@ class Kit {
     const { task, ...prepared } = prepare(fn, args, this.#internals.options.maxPayload);
     // It is due now, in a queue that no worker has until its attempt begins.
     const aside = { ...task, queueName: asideName(), delay: null, waitUntil: null };
-    const id = await this.#internals.enqueue({ ...prepared, task: aside });
-    const record = await this.#pending(id, "run");
+    const record = await this.#beginning(async () => {
+      const enqueued = await this.#internals.enqueue({ ...prepared, task: aside });
+      return await this.#pending(enqueued, "run");
+    });
+    const { id } = record;
     const queueName = record.queueName === aside.queueName ? task.queueName : record.queueName;
     const runner = await this.#attempt({ ...record, queueName, retryCount }, "run", rest);
     const [ended] = runner.ended;
@@ -271,7 +297,9 @@ class Kit {
     return toTask(await this.#record(id));
   }
 
-  async crash(id: number): Promise<Task> {
+  async crash(given: unknown): Promise<Task> {
+    this.#internals.checkOpen();
+    const id = taskId(given, "crash");
     const record = await this.#pending(id, "crash");
     const death = new AbortController();
     const runner = await this.#attempt(record, "crash", {
@@ -301,9 +329,11 @@ class Kit {
       },
     });
     runner.queueNames = [queueName];
-    await testing.place({ ...record, queueName });
     try {
-      await this.#running(runner, async () => void (await runner.round()));
+      await this.#running(runner, async () => {
+        await testing.place({ ...record, queueName });
+        await runner.round();
+      });
     } finally {
       if (!isClaimed) await testing.place(record);
     }

@@ -26,6 +26,9 @@ import { settleDue } from "./due.ts";
 /** Milliseconds without a heartbeat after which a worker of the kit counts as dead: the default of `Worker`. */
 const lease = 15_000;
 
+/** Milliseconds after which an advance no longer waits for a claim: the database does not answer. */
+const longestCycle = 5_000;
+
 /** Milliseconds, or undefined: what the function says. */
 export type OwnBackoff = ((retryCount: number, error: unknown) => number) | undefined;
 
@@ -53,6 +56,15 @@ export interface Ended {
 }
 
 type Failure = Extract<Outcome, { kind: "failed" | "retry" }>;
+type Retry = Extract<Outcome, { kind: "retry" }>;
+
+/** A claim that somebody may wait for. */
+class Look {
+  end: () => void = () => undefined;
+  readonly ended = new Promise<void>((resolve) => {
+    this.end = resolve;
+  });
+}
 
 const isFailure = (outcome: Outcome): outcome is Failure =>
   outcome.kind === "failed" || outcome.kind === "retry";
@@ -72,10 +84,13 @@ export class TestRunner extends WorkerEmitter {
   readonly #calls: Calls;
   readonly #jobs: Job[];
   readonly #undo: (() => void)[] = [];
+  /** Ends with the claim that comes next, or when nothing is left to claim. */
+  #look = new Look();
   #left: number;
   #started = 0;
   #isDead = false;
   #isClosing = false;
+  #isStopped = false;
   #failure: { error: unknown } | undefined;
 
   constructor(queue: Queue, options: RunnerOptions) {
@@ -199,9 +214,15 @@ export class TestRunner extends WorkerEmitter {
     return result;
   }
 
-  #backoffOf({ id }: Outcome, backoff: NonNullable<OwnBackoff>): number {
+  /** If the test's `backoff` throws or gives no duration, its error is the drain's, and the function's own backoff counts. */
+  #backoffOf({ id, delay }: Retry, backoff: NonNullable<OwnBackoff>): number {
     const { record, error } = this.#calls.thrownBy(id) ?? {};
-    return backoff((record?.retryCount ?? 0) + 1, error);
+    try {
+      return backoff((record?.retryCount ?? 0) + 1, error);
+    } catch (wrong) {
+      this.#note(wrong);
+      return delay;
+    }
   }
 
   #settled(record: TaskRecord, outcome: Outcome, ranMs: number | undefined): void {
@@ -242,6 +263,8 @@ export class TestRunner extends WorkerEmitter {
       for (const each of [this.#dispatcher, ...running]) each.stopClaiming();
       await Promise.all([this.#dispatcher, ...running].map((each) => each.drained()));
     }
+    this.#isStopped = true;
+    this.#look.end();
     for (const undo of this.#undo.splice(0)) undo();
     living.delete(this.id);
     await this.#executors.close();
@@ -273,6 +296,7 @@ export class TestRunner extends WorkerEmitter {
   async due(): Promise<boolean> {
     await settleDue(this.#queue, this.#jobs);
     const isBusy = this.#dispatcher.inflight > 0;
+    if (isBusy) this.#look.end();
     while (this.#dispatcher.inflight > 0 && !this.#isDead) await this.#dispatcher.cycleEnd();
     return isBusy;
   }
@@ -281,9 +305,23 @@ export class TestRunner extends WorkerEmitter {
   async round(): Promise<number> {
     const before = this.#started;
     this.#dispatcher.lookForWork();
-    do await this.#dispatcher.cycleEnd();
-    while (this.#dispatcher.inflight > 0 && !this.#isDead);
+    do {
+      await this.#dispatcher.cycleEnd();
+      this.#look.end();
+    } while (this.#dispatcher.inflight > 0 && !this.#isDead);
+    this.#look = new Look();
     return this.#started - before;
+  }
+
+  /** Resolves when what is pending now has begun, as far as there are free slots. */
+  async caughtUp(): Promise<void> {
+    await this.#look.ended;
+    const goesOn = () => this.mayBegin && !this.#isStopped && this.#dispatcher.inflight > 0;
+    for (let before = -1; before < this.#started && goesOn(); ) {
+      before = this.#started;
+      this.#dispatcher.lookForWork();
+      await this.#dispatcher.cycleEnd(longestCycle);
+    }
   }
 
   /** Whether another attempt may begin. */

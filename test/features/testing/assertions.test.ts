@@ -52,6 +52,19 @@ test("a failure shows asymmetric matchers as their runner does, and five tasks a
   expect(message).toMatch(/task 5 \(pending\) has args: \[ '4' \]\n {2}and 2 more$/);
 });
 
+test("a failure shows an asymmetric matcher inside of an object as a word, too", async () => {
+  const q = await opened();
+  const order = { id: expect.any(Number) };
+  const message = messageOf(() =>
+    expect(q).toHaveEnqueued(mail, ["a", expect.objectContaining(order)], {
+      meta: { of: expect.anything(), n: [1] },
+    }),
+  );
+  expect(message).toContain(
+    "\n  args: [ 'a', ObjectContaining<{ id: Any<Number> }> ]\n  meta: { of: Anything, n: [ 1 ] }\n",
+  );
+});
+
 test("a failure says that nothing of the function was enqueued, and what was", async () => {
   const q = await opened();
   expect(messageOf(() => expect(q).toHaveEnqueued(mail))).toBe(
@@ -70,12 +83,44 @@ test("a failure of `not` and of `times` says which tasks there are", async () =>
     [mail, "a"],
   ]);
   expect(messageOf(() => expect(q).not.toHaveEnqueued(mail, ["a"]))).toBe(
-    "expected the queue not to have a task of \"mail\" with\n  args: [ 'a' ]\nAs expected: 2 (1, 2).",
+    "expected the queue not to have a task of \"mail\" with\n  args: [ 'a' ]\nIt has 2 such tasks: 1, 2.",
   );
   expect(messageOf(() => expect(q).toHaveEnqueued(mail, undefined, { times: 1 }))).toBe(
-    'expected the queue to have 1 task of "mail"\nAs expected: 2 (1, 2).',
+    'expected the queue to have 1 task of "mail"\nIt has 2 such tasks: 1, 2.',
   );
 });
+
+test("how many tasks there are may be an asymmetric matcher", async () => {
+  const q = await opened();
+  await q.enqueueTask(mail, "a");
+  const times = { asymmetricMatch: (count: number) => count > 1, toString: () => "MoreThanOne" };
+  const asserting = () => expect(q).toHaveEnqueued(mail, undefined, { times: times as never });
+  expect(messageOf(asserting)).toBe(
+    'expected the queue to have MoreThanOne tasks of "mail"\nIt has 1 such task: 1.',
+  );
+  await q.enqueueTask(mail, "b");
+  asserting();
+});
+
+test.each([
+  [["a"], null, "toHaveEnqueued: expected an object of options, got null"],
+  [["a"], 5, "toHaveEnqueued: expected an object of options, got 5"],
+  ["a", undefined, 'toHaveEnqueued: expected the function\'s arguments in an array, got "a"'],
+  [["a"], { times: "2" }, 'toHaveEnqueued: times: expected a whole number from 0, got "2"'],
+  [["a"], { times: -1 }, "toHaveEnqueued: times: expected a whole number from 0, got -1"],
+  [["a"], { status: "done" }, /^toHaveEnqueued: status: expected one of pending, .*, got "done"$/],
+  [["a"], { priority: "5" }, 'toHaveEnqueued: priority: expected a number, got "5"'],
+  [["a"], { waitUntil: "2026-03-29" }, "toHaveEnqueued: waitUntil: expected a Date or null"],
+  [["a"], { group: 7 }, "toHaveEnqueued: group: expected a text or null, got 7"],
+  [["a"], { meta: [1] }, "toHaveEnqueued: meta: expected an object"],
+])(
+  "what could never be as expected is refused, so that `not` does not always pass: %j %j",
+  async (...given) => {
+    const [args, options, message] = given;
+    const q = await opened();
+    expect(() => expect(q).not.toHaveEnqueued(mail, args as never, options as never)).toThrow(message);
+  },
+);
 
 test("wrong options and functions are refused with their names", async () => {
   const q = await opened();

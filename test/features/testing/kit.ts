@@ -28,7 +28,7 @@ export function kitTests(target: () => Promise<string>): void {
     const remind = task(uniqueName(), async (who: string) => `reminded ${who}`);
     const id = await q.enqueueTask(remind.with({ delay: "1h" }), "Ada");
     expect(await q.drain()).toEqual({
-      ...{ completed: 0, failed: 0, cancelled: 0, scheduled: 1, pending: 0, errors: [] },
+      ...{ completed: 0, failed: 0, cancelled: 0, scheduled: 1, waiting: 0, pending: 0, errors: [] },
     });
     await q.advance(hour - 1);
     expect(await statusOf(q, id)).toBe("scheduled");
@@ -341,6 +341,9 @@ export function kitTests(target: () => Promise<string>): void {
       `crash: expected a pending task, got task ${id}, which is scheduled until 2026-03-29T01:00:00.000Z: advance the clock first`,
     );
     await expect(q.crash(12_345)).rejects.toMatchObject({ code: "DBQ_TASK_NOT_FOUND" });
+    await expect(q.crash("first" as never)).rejects.toThrow(/^crash: expected .*, got "first"/);
+    await q.close();
+    await expect(q.crash(id)).rejects.toMatchObject({ code: "DBQ_CLOSED" });
   });
 
   test("the timeout of a running function passes with the clock, and its attempt ends at that time", async () => {
@@ -364,6 +367,46 @@ export function kitTests(target: () => Promise<string>): void {
     const report = await drained;
     expect(report).toMatchObject({ failed: 1, errors: [{ name: "TimeoutError" }] });
     expect(await q.getTask(id)).toMatchObject({ status: "failed", finishedAt: new Date(start + 30_000) });
+  });
+
+  test("a step of the clock waits for what a drain, or a run, has yet to begin", async () => {
+    const q = await opened();
+    const hanging = () => new Promise<void>(() => undefined);
+    const hangs = task(uniqueName(), hanging, { timeout: "30s", maxRetries: 1, backoff: () => 10_000 });
+    const longer = task(uniqueName(), hanging, { timeout: "2h", maxRetries: 0 });
+    const [id] = await q.enqueueTasks([[hangs], [longer]]);
+    const drained = q.drain();
+    // The second attempt begins on the way, and its timeout passes, too.
+    await q.advance("2h");
+    expect(await drained).toMatchObject({ failed: 2, scheduled: 0 });
+    expect(await q.getTask(id)).toMatchObject({ status: "failed", finishedAt: new Date(start + 70_000) });
+    const ran = q.run(hangs, [], { rethrow: false });
+    await q.advance("30s");
+    expect(await ran).toMatchObject({ status: "scheduled", retryCount: 1 });
+  });
+
+  test("a backoff of the test that throws, or is no duration, is the error of the drain", async () => {
+    const flaky = task(
+      uniqueName(),
+      failing(() => new Error("the mail server is away")),
+    );
+    for (const [backoff, message] of [
+      [
+        () => "soon",
+        'backoff: expected a duration (milliseconds, or a string like "30s" or "5m"), got "soon"',
+      ],
+      [
+        () => {
+          throw new RangeError("a mistake in the test");
+        },
+        "a mistake in the test",
+      ],
+    ] as const) {
+      const q = await opened({ backoff: backoff as never });
+      const id = await q.enqueueTask(flaky);
+      await expect(q.drain()).rejects.toThrow(message);
+      expect(await statusOf(q, id)).toBe("scheduled");
+    }
   });
 
   test("the queue has what was enqueued, in any status, until it is cleared", async () => {

@@ -116,6 +116,9 @@ test("wrong options are refused with their names and values", async () => {
   await expect(q.run(double, [1], { retries: 1 } as never)).rejects.toThrow(
     'run: there is no option "retries"',
   );
+  await expect(q.advance(8.64e15)).rejects.toThrow(
+    "advance: no Date is as late as 8640000000000000 after 1970-01-01T00:00:01.000Z",
+  );
   await q.advance(new Date(5_000));
   expect(q.now()).toEqual(new Date(5_000));
 });

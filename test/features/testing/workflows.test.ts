@@ -15,7 +15,7 @@ test("a workflow sleeps until the clock is moved, and goes on with events and ch
     return [await waitForEvent("go"), await child(leaf)];
   });
   const id = await q.enqueueTask(flow);
-  await q.drain();
+  expect(await q.drain()).toMatchObject({ completed: 0, scheduled: 0, waiting: 1, pending: 0 });
   expect(await q.getTask(id)).toMatchObject({ status: "waiting", waitUntil: new Date("2026-03-31T09:00Z") });
   await q.advance("47h");
   await q.drain();
@@ -24,7 +24,7 @@ test("a workflow sleeps until the clock is moved, and goes on with events and ch
   await q.drain();
   expect((await q.getRun(id))?.waits).toEqual([{ kind: "event", target: "go", deadline: null }]);
   await q.emitEvent("go", 7);
-  expect(await q.drain()).toMatchObject({ completed: 2 });
+  expect(await q.drain()).toMatchObject({ completed: 2, waiting: 0 });
   expect((await q.getTask(id))?.result).toEqual([7, "leaf"]);
   expect(calls).toEqual(["first"]);
 });
