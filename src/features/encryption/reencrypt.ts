@@ -1,6 +1,6 @@
 /** `queue.reencrypt()`: encrypts each value anew that is in clear, or was encrypted with another key than the first one. */
 import type { ReadEncryptionOptions } from "../../base/options/encryption.ts";
-import { performance } from "../../base/runtime/timers.ts";
+import { performance, setImmediate } from "../../base/runtime/timers.ts";
 import { endingIn, withEnding, withoutEnding } from "../../base/values/ending.ts";
 import { hasSealed, isSealed } from "../../base/values/sealed.ts";
 import type { WorkerStore } from "../../store.ts";
@@ -48,6 +48,8 @@ export async function reencrypt(
       if (page.last === undefined) break;
       after = page.last;
       await pauseForWorkers({ workers }, began);
+      // A synchronous driver never yields to the event loop: signals, and all else in the process, would wait.
+      await new Promise((resolve) => setImmediate(resolve));
     }
   if (soFar.skipped === 0) await store.forgetOthers(sealer.first.id);
   return resultOf(soFar);

@@ -26,3 +26,18 @@ test("a function of the app's whose name begins as dbq's own ones is encrypted a
   expect(await queue.awaitTaskResult(await queue.enqueueTask(echo, "the secret"))).toBe("the secret");
   expect(await columnsWith(raw, "the secret")).toEqual([]);
 });
+
+test("a signal of the process, or a timer, can call off a reencrypt of a file", async () => {
+  const queue = await temporaryQueue({ encryption: { keys: [newKey("a")] } });
+  const echo = task(uniqueName("echo"), async (text: string) => text);
+  await queue.enqueueTasks(Array.from({ length: 500 }, (_, i) => [echo, String(i)] as const));
+  const stop = new AbortController();
+  let transactions = 0;
+  const onProgress = () => {
+    transactions += 1;
+    // As a signal's listener is: called by the event loop.
+    if (transactions === 1) setImmediate(() => stop.abort(new Error("Ctrl-C")));
+  };
+  await expect(queue.reencrypt({ signal: stop.signal, onProgress })).rejects.toThrow("Ctrl-C");
+  expect(transactions).toBeLessThan(5);
+});
