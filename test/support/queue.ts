@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
+import { TestClock } from "../../src/base/runtime/clock.ts";
 import { openQueue, type Queue, type QueueOptions, Worker, type WorkerOptions } from "../../src/index.ts";
+import { openQueueAt } from "../../src/open.ts";
 
 /** A folder for one test. */
 export function temporaryFolder(): string {
@@ -17,6 +19,16 @@ export async function temporaryQueue(options?: QueueOptions, target?: string | o
   const queue = await openQueue(target ?? join(temporaryFolder(), "dbq.db"), options);
   onTestFinished(() => queue.close());
   return queue;
+}
+
+/** The same, by a clock that stands still until the test advances it: a test that waits for a time need not wait. */
+export async function queueByClock(
+  target?: string,
+  clock = new TestClock(),
+): Promise<{ queue: Queue; clock: TestClock }> {
+  const queue = await openQueueAt(clock, target ?? join(temporaryFolder(), "dbq.db"));
+  onTestFinished(() => queue.close());
+  return { queue, clock };
 }
 
 /** A running worker, stopped after the test without grace. */

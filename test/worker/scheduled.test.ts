@@ -2,23 +2,36 @@
 import { expect, test } from "vitest";
 import { internalsOf } from "../../src/features/queue.ts";
 import { currentTask, SnoozeTask, task } from "../../src/index.ts";
-import { startedWorker, temporaryQueue, uniqueName } from "../support/queue.ts";
+import { queueByClock, startedWorker, temporaryQueue, uniqueName } from "../support/queue.ts";
 import { allEnded, ended, next, queueOnFile, read } from "./setup.ts";
 
 test("tasks with a delay or waitUntil run when they are due, and not before", async () => {
-  const { queue } = await queueOnFile();
+  const { queue, clock } = await queueByClock();
   const quick = task(uniqueName(), async () => undefined);
   await startedWorker(queue);
-  const moment = new Date(Date.now() + 250);
+  const moment = new Date(clock.now() + 250);
   const ids = [
     await queue.enqueueTask(quick.with({ delay: 400 })),
     await queue.enqueueTask(quick.with({ waitUntil: moment })),
     await queue.enqueueTask(quick.with({ delay: 100 })),
   ];
+  const start = clock.now();
+  for (const [id, due] of [
+    [ids[2], 100],
+    [ids[1], 250],
+    [ids[0], 400],
+  ] as const) {
+    clock.advance(start + due - 1 - clock.now());
+    // The worker looks for work at this time, too.
+    await queue.awaitTaskCompletion(await queue.enqueueTask(quick));
+    expect(await read(queue, id as number)).toMatchObject({ status: "scheduled" });
+    clock.advance(1);
+    await ended(queue, id as number);
+  }
   const done = await allEnded(queue, ids);
   for (const { status, startedAt, waitUntil } of done) {
     expect(status).toBe("completed");
-    expect(Number(startedAt)).toBeGreaterThanOrEqual(Number(waitUntil));
+    expect(startedAt).toEqual(waitUntil);
   }
   expect(done[1]?.waitUntil).toEqual(moment);
   expect(Number(done[0]?.waitUntil) - Number(done[0]?.createdAt)).toBe(400);

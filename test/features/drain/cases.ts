@@ -3,9 +3,11 @@ import { once } from "node:events";
 import { setImmediate as nextTick } from "node:timers/promises";
 import { type SQL, sql } from "drizzle-orm";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { TestClock } from "../../../src/base/runtime/clock.ts";
 import type { DrainAnswer, DrainMessage, DrainOptions } from "../../../src/features/drain/index.ts";
 import { internalsOf } from "../../../src/features/queue.ts";
 import { inspectQueue, openQueue, type Queue, remoteTask } from "../../../src/index.ts";
+import { openQueueAt } from "../../../src/open.ts";
 import { deferred } from "../../support/queue.ts";
 import { Broker, newDrain, next, sentBy } from "./broker.ts";
 
@@ -18,10 +20,10 @@ const other = remoteTask("other", { maxRetries: 3 });
 export type NewTarget = () => Promise<string>;
 
 export function drainCases(database: string, newTarget: NewTarget): void {
-  async function setUp(options: Partial<DrainOptions> = {}, broker = new Broker()) {
+  async function setUp(options: Partial<DrainOptions> = {}, broker = new Broker(), clock?: TestClock) {
     const target = await newTarget();
     const open = async () => {
-      const queue = await openQueue(target);
+      const queue = clock ? await openQueueAt(clock, target) : await openQueue(target);
       onTestFinished(() => queue.close());
       return queue;
     };
@@ -99,11 +101,14 @@ export function drainCases(database: string, newTarget: NewTarget): void {
     });
 
     test("a delayed task is sent when it is due", async () => {
-      const { queue, broker, carrier } = await setUp();
+      const clock = new TestClock();
+      const { queue, broker, carrier } = await setUp({}, new Broker(), clock);
       const later = await queue.enqueueTask(send.with({ delay: 300 }), "later");
-      const sent = sentBy(carrier, 2);
+      const [first, sent] = [sentBy(carrier, 1), sentBy(carrier, 2)];
       await carrier.start();
       const now = await queue.enqueueTask(send, "now");
+      await first;
+      clock.advance(300);
       const ids = await sent;
       expect(ids.map((id) => Number(id.split("-").at(-1)))).toEqual([now, later]);
       expect(broker.sends).toHaveLength(2);

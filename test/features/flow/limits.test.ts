@@ -1,6 +1,7 @@
 /** Groups, limits, rates, pauses and throttles as an app uses them, on SQLite. Each database: `conformance/limits.ts`. */
 import diagnostics from "node:diagnostics_channel";
 import { describe, expect, it, onTestFinished, test } from "vitest";
+import type { TestClock } from "../../../src/base/runtime/clock.ts";
 import {
   currentTask,
   type Limit,
@@ -10,7 +11,7 @@ import {
   Worker,
   withOptions,
 } from "../../../src/index.ts";
-import { temporaryQueue, uniqueName } from "../../support/queue.ts";
+import { queueByClock, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { queueOnFile, until } from "../../worker/setup.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: wrong values on purpose.
@@ -315,14 +316,23 @@ test("pause and resume are by their own scope, are listed, and told on the chann
   expect(told).toEqual(["paused", "paused", "resumed", "resumed"]);
 });
 
+/** Moves the clock on, in small steps and with turns of the event loop between them, until this is true. */
+async function advanceUntil(clock: TestClock, isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) {
+    clock.advance(5);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
 test("a rate starts no more than it says, and all in time", async () => {
-  const queue = await temporaryQueue();
+  const { queue, clock } = await queueByClock();
   const starts: number[] = [];
   const call = task(uniqueName(), () => void starts.push(currentTask().id), {
     limit: { rate: { limit: 50, per: "1s", burst: 5 } },
   });
   const ids = await queue.enqueueTasks(Array.from({ length: 55 }, () => [call] as const));
   await workerOf(queue, { tasks: [call] });
+  await advanceUntil(clock, () => starts.length === ids.length);
   const done = await Promise.all(ids.map((id) => queue.awaitTaskCompletion(id, { timeout: "20s" })));
   const times = done.map(({ startedAt }) => startedAt?.getTime() ?? 0).sort((x, y) => x - y);
   for (const [i, time] of times.entries()) {
@@ -333,25 +343,26 @@ test("a rate starts no more than it says, and all in time", async () => {
 });
 
 test("a function is called no earlier than its turn, and a stop loses no task that waits for it", async () => {
-  const queue = await temporaryQueue();
+  const { queue, clock } = await queueByClock();
   const early: number[] = [];
   const call = task(
     uniqueName(),
     async () => {
       const { startedAt } = (await queue.getTask(currentTask().id)) ?? {};
-      early.push(Date.now() - (startedAt?.getTime() ?? 0));
+      early.push(clock.now() - (startedAt?.getTime() ?? 0));
     },
     { limit: { rate: { limit: 20, per: "1s" } } },
   );
   const ids = await queue.enqueueTasks(Array.from({ length: 12 }, () => [call] as const));
   const worker = await workerOf(queue, { tasks: [call], concurrency: 8 });
-  await until(() => early.length >= 4);
+  await advanceUntil(clock, () => early.length >= 4);
   await worker.stop();
   expect(early.filter((ms) => ms < 0)).toEqual([]);
   const left = await Promise.all(ids.map((id) => queue.getTask(id)));
   expect(left.filter((one) => one?.status === "running")).toEqual([]);
   expect(left.filter((one) => one?.status === "completed")).toHaveLength(early.length);
   await workerOf(queue, { tasks: [call], concurrency: 8 });
+  await advanceUntil(clock, () => early.length === ids.length);
   await Promise.all(ids.map((id) => queue.awaitTaskCompletion(id, { timeout: "20s" })));
 });
 

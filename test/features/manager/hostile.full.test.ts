@@ -5,13 +5,13 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { Agent } from "../../../src/features/agent.ts";
 import { addAgent, Manager, type ManagerOptions } from "../../../src/features/manager/index.ts";
 import { remoteTask } from "../../../src/index.ts";
-import { temporaryQueue } from "../../support/queue.ts";
+import { queueByClock, temporaryQueue } from "../../support/queue.ts";
 import { ByHand, onFile, send, startedManager, tokenFor, urlOf, version } from "./setup.ts";
 
 const fn = remoteTask<(...args: unknown[]) => unknown>("remote");
 
-async function setUp(options: ManagerOptions = {}) {
-  const queue = await onFile()();
+async function setUp(options: ManagerOptions = {}, open = onFile()) {
+  const queue = await open();
   const manager = await startedManager(queue, options);
   const token = await tokenFor(queue, ["remote"]);
   const hand = new ByHand(urlOf(manager), token);
@@ -82,9 +82,10 @@ describe("a Manager answers", () => {
   });
 
   it("401 without a valid token, and 403 for a function that is not the agent's, and nothing more", async () => {
-    const { queue, hand, served } = await setUp();
+    const { queue: byClock, clock } = await queueByClock();
+    const { queue, hand, served } = await setUp({}, async () => byClock);
     const expired = (await addAgent(queue, "expired", { funcs: "remote", expires: "1s" })).token;
-    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    clock.advance(1_100);
     const tokens = [
       undefined,
       "",

@@ -1,5 +1,6 @@
 /** What workflows promise, on each database. */
 import { describe, expect, test } from "vitest";
+import { TestClock } from "../../../src/base/runtime/clock.ts";
 import { internalsOf } from "../../../src/features/queue.ts";
 import {
   all,
@@ -17,7 +18,7 @@ import {
   type TaskFunction,
   type WorkerOptions,
 } from "../../../src/index.ts";
-import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
+import { deferred, queueByClock, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { atOnce, end, named, patience, until } from "./support.ts";
 
 export function workflowCases(database: string, place: () => Promise<string>): void {
@@ -26,9 +27,9 @@ export function workflowCases(database: string, place: () => Promise<string>): v
   const beside = async (queue: Queue) => await temporaryQueue({}, places.get(queue) as string);
 
   /** One slot: a task that waits gives it up at once. */
-  async function start(options: WorkerOptions<unknown> = { concurrency: 1 }) {
+  async function start(options: WorkerOptions<unknown> = { concurrency: 1 }, clock?: TestClock) {
     const target = await place();
-    const queue = await temporaryQueue({}, target);
+    const queue = clock ? (await queueByClock(target, clock)).queue : await temporaryQueue({}, target);
     places.set(queue, target);
     await startedWorker(queue, { pollInterval: 50, ...options } as WorkerOptions<unknown>);
     return queue;
@@ -363,20 +364,33 @@ export function workflowCases(database: string, place: () => Promise<string>): v
     });
 
     test("a wait ends while a step runs beside it, and the winner of a race stays the winner", async () => {
-      const queue = await start({ concurrency: 5 });
+      const clock = new TestClock();
+      const queue = await start({ concurrency: 5 }, clock);
+      const [begun, goOn] = [deferred(), deferred()];
       const waits: string[] = [];
       const flow = named(async () => {
         const slow = step("slow", async () => {
-          await new Promise((resolve) => setTimeout(resolve, 500));
+          begun.resolve();
+          await goOn.promise;
           return "step";
         });
         const first = await race([slow, sleep("short", 50).then(() => "sleep")]);
         waits.push(first);
-        // Longer than the step and the time in the slot together: the function runs again.
-        await sleep("later", 3_000);
+        goOn.resolve();
+        // It is parked for this: the function runs again.
+        await sleep("later", "1h");
         return first;
       });
-      const done = await end(queue, await queue.enqueueTask(flow));
+      const id = await queue.enqueueTask(flow);
+      await begun.promise;
+      // The sleep counts from its look, which comes a turn later.
+      await until(async () => {
+        clock.advance(50);
+        return waits.length > 0;
+      });
+      await waitsIn(queue, id);
+      clock.advance(3_600_000);
+      const done = await end(queue, id);
       expect(done.result).toBe("sleep");
       expect(waits.length).toBeGreaterThan(1);
       expect(new Set(waits)).toEqual(new Set(["sleep"]));
@@ -805,18 +819,21 @@ export function workflowCases(database: string, place: () => Promise<string>): v
     });
 
     test("the first failure cancels what has not started, or nothing", async () => {
-      const queue = await start();
+      const clock = new TestClock();
+      const queue = await start({ concurrency: 1 }, clock);
       const bad = named(
         () => {
           throw new Error("bad");
         },
         { maxRetries: 0, priority: 9 },
       );
-      const leaf = named(() => 1, { delay: 300 });
+      const leaf = named(() => 1, { delay: "1h" });
       const cut = await queue.enqueueGroup([[bad], [leaf]], { then: named(results) });
       expect(await queue.awaitGroup(cut.id, patience)).toMatchObject({ total: 2, failed: 1, cancelled: 1 });
       expect(await end(queue, cut.thenId as number)).toMatchObject({ status: "cancelled" });
       const kept = await queue.enqueueGroup([[bad], [leaf]], { then: named(results), onFailure: "continue" });
+      await end(queue, kept.ids[0] as number);
+      clock.advance(3_600_000);
       expect(await queue.awaitGroup(kept.id, patience)).toMatchObject({ total: 2, failed: 1, completed: 1 });
       expect((await end(queue, kept.thenId as number)).result).toEqual([
         ["failed", null],
