@@ -138,4 +138,15 @@ export const encryptionFaults: readonly Mutant[] = [
       "a result that the database refuses is not in its reason, and its failures are of one kind",
     ),
   },
+  {
+    name: "reencrypt-hears-no-signal",
+    why: "Ctrl-C does not stop a reencrypt of a file, and all else in the process waits for it.",
+    in: "reencrypt",
+    find: "await new Promise((resolve) => setImmediate(resolve));",
+    replace: "",
+    caughtBy: {
+      file: "test/features/encryption/encryption.test.ts",
+      test: "a signal of the process, or a timer, can call off a reencrypt of a file",
+    },
+  },
 ];

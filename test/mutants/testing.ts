@@ -72,4 +72,16 @@ export const testingFaults: readonly Mutant[] = [
       "the timeout of a running function passes with the clock, and its attempt ends at that time",
     ),
   },
+  {
+    name: "a-step-of-the-clock-waits-for-no-drain",
+    why: "A drain that was begun before an advance hangs: the timeout of its function counts from after the step.",
+    in: "Kit.#settle",
+    find: "await this.#begun();",
+    replace: "",
+    caughtBy: {
+      file: "test/features/testing/kit.test.ts",
+      test: "a step of the clock waits for what a drain, or a run, has yet to begin",
+    },
+    hangs: true,
+  },
 ];
