@@ -741,6 +741,39 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect((await queue.getRun(id))?.children).toHaveLength(2);
     });
 
+    test.each(["step", "step.within", "sleep", "waitForEvent"] as const)(
+      "a %s by the name of a child that was started is refused: it would get nothing, and do nothing",
+      async (kind) => {
+        const queue = await start();
+        const leaf = named(() => "leaf");
+        const name = leaf.taskName as string;
+        const instead = {
+          step: () => step(name, () => "again"),
+          "step.within": () => step.within(name, () => "again"),
+          sleep: () => sleep(name, 1),
+          waitForEvent: () => waitForEvent(name, { timeout: 1 }),
+        };
+        let isDeployed = false;
+        const flow = named(
+          async () => {
+            await (isDeployed ? instead[kind]() : child(leaf));
+            return await waitForEvent("deployed");
+          },
+          { maxRetries: 0 },
+        );
+        const id = await queue.enqueueTask(flow);
+        await until(async () => (await queue.getRun(id))?.waits[0]?.kind === "event");
+        await waitsIn(queue, id);
+        isDeployed = true;
+        await queue.emitEvent("deployed");
+        const { status, error } = await end(queue, id);
+        expect(status).toBe("failed");
+        expect(error?.message).toContain(
+          `the step ${JSON.stringify(name)} of this task has started a child in an earlier attempt`,
+        );
+      },
+    );
+
     test("a child that is purged rejects in its parent", async () => {
       const queue = await start();
       const never = named(() => 1, { queueName: "elsewhere" });
@@ -889,6 +922,22 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect(await queue.retryTask(ids[1] as number)).toMatchObject({ status: "waiting", generationId: 1 });
       await queue.cancelTask(ids[2] as number);
       for (const id of ids) expect(await statusOf(queue, id)).toBe("cancelled");
+    });
+
+    test("the first link of a long chain fails or is cancelled, and each link names the one before", async () => {
+      const queue = await start();
+      const bad = named(() => Promise.reject(new Error("bad")), { maxRetries: 0 });
+      const leaf = named(() => 1);
+      const rest = Array.from({ length: 500 }, () => [leaf] as const);
+      const failed = (await queue.enqueueChain([[bad], ...rest])).ids as number[];
+      const last = await end(queue, failed[500] as number);
+      expect(last.error?.message).toBe(`task ${failed[499]}, which it waited for, was cancelled`);
+      expect((await queue.getTask(failed[1] as number))?.error?.message).toContain("has failed");
+      expect(await queue.countTasks()).toMatchObject({ failed: 1, cancelled: 500, waiting: 0 });
+      const later = (await queue.enqueueChain([[leaf.with({ delay: "1h" })], ...rest])).ids as number[];
+      await queue.cancelTask(later[0] as number);
+      expect(await queue.countTasks()).toMatchObject({ cancelled: 1_001, waiting: 0 });
+      expect(await internalsOf(queue).store.workflows.lastWaiting(10)).toEqual([]);
     });
   });
 }

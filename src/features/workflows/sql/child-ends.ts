@@ -1,6 +1,7 @@
 /** What the end of a task does to those that wait for it: its parent, its group, the next one of its chain. */
 import { sql } from "drizzle-orm/sql/sql";
 import { isEnding } from "../../../base/values/ending.ts";
+import { groupBy } from "../../../base/values/group-by.ts";
 import { withArgument } from "../../../base/values/sealed.ts";
 import { listed } from "../../../stores/sql/columns.ts";
 import type { Dialect } from "../../../stores/sql/dialect.ts";
@@ -122,12 +123,12 @@ export class ChildEnds {
     const ofOne = over.filter(({ mode }) => !rangeIn(mode));
     yield* this.#waits.remove(ofOne);
     const woken: TaskRecord[] = [];
+    const byTask = groupBy(over, ({ taskId }) => taskId);
     for (const task of tasks.values()) {
-      const own = ofOne.filter(({ taskId }) => taskId === task.id);
+      const all = byTask.get(task.id) ?? [];
+      const own = all.filter(({ mode }) => !rangeIn(mode));
       let wakes = own.length > 0 && (yield* this.#isOver(task, own, ends));
-      const ofMany = new Map(
-        over.filter(({ taskId, mode }) => taskId === task.id && rangeIn(mode)).map((one) => [one.id, one]),
-      );
+      const ofMany = new Map(all.filter(({ mode }) => rangeIn(mode)).map((one) => [one.id, one]));
       for (const one of ofMany.values()) wakes = (yield* this.#isRangeOver(task, one, ends)) || wakes;
       if (wakes) woken.push(task);
     }
@@ -179,13 +180,35 @@ export class ChildEnds {
   *#follow(task: TaskRecord, end: End, mode: string): Program<void> {
     if (task.status !== "waiting") return;
     if (end.kind !== "completed") {
-      yield* this.#cancel([task], because(end));
+      yield* this.#cancelChain(task, end);
       return;
     }
     const { id, generationId } = task;
     const args = mode === chained ? withArgument(task.args, end.result ?? "null") : task.args;
     yield* changes(this.#s.release, [{ id, generationId, args }]);
     yield* rewindCursors();
+  }
+
+  /** Cancels the rest of a chain at once: if each link cancelled the next one, a long chain would be too deep a recursion. */
+  *#cancelChain(first: TaskRecord, end: End): Program<void> {
+    const links = [first];
+    for (let next = yield* this.#linkAfter(first); next; next = yield* this.#linkAfter(next))
+      links.push(next);
+    const ends = [end, ...links.map(({ id }): End => ({ id, kind: "cancelled" }))];
+    const open = links.map((task, i) => ({ task, error: because(ends[i] as End) }));
+    yield* this.#transitions.endTasks(
+      open.filter(({ task }) => !isEnding(task)).map(({ task, error }) => cancelled(task, error)),
+    );
+  }
+
+  /** The link of a chain that waits for this one; undefined: none does. */
+  *#linkAfter({ id, parentId }: TaskRecord): Program<TaskRecord | undefined> {
+    if (parentId === null) return undefined;
+    const waits = yield* this.#waits.forTargets([id]);
+    if (!waits.some(({ kind, taskId, mode }) => kind === "child" && taskId === parentId && mode === chained))
+      return undefined;
+    const next = (yield* this.#tree.lock([parentId])).get(parentId);
+    return next?.status === "waiting" ? next : undefined;
   }
 
   /** @param failed a member that has not completed; undefined: all have ended */
