@@ -149,10 +149,15 @@ export class WorkflowRun implements AttemptPart {
   // ---- steps ---------------------------------------------------------------------------------
 
   /** The stored step of this name; undefined: it is to run now. @throws with what the stored step has failed with */
-  async stored(name: string): Promise<{ value?: unknown; childId: number | null } | undefined> {
+  async stored(name: string): Promise<{ value?: unknown } | undefined> {
     await this.load();
     try {
-      return this.found(name);
+      const step = this.found(name);
+      if (step && step.childId !== null)
+        throw new TypeError(
+          `the step ${JSON.stringify(name)} of this task has started a child in an earlier attempt: give what comes in its place another name`,
+        );
+      return step;
     } catch (error) {
       if (isUnreadable(error)) return await this.unusable(error);
       throw error;
