@@ -18,13 +18,11 @@ export const logPlace = (taskId: number, generationId: number): Place => ({
   row: `${taskId}:${generationId}`,
 });
 
-export function sealStep<S extends NewStep | EndedChild>(sealer: Sealer, taskId: number, step: S): S {
-  const { name } = step;
-  const error = sealer.sealOrNull(step.error, stepPlace("error", taskId, name));
-  if ("value" in step)
-    return { ...step, error, value: sealer.sealOrNull(step.value, stepPlace("value", taskId, name)) };
-  return { ...step, error, result: sealer.sealOrNull(step.result, stepPlace("value", taskId, name)) };
-}
+export const sealStep = <S extends NewStep | EndedChild>(sealer: Sealer, taskId: number, step: S): S => ({
+  ...step,
+  value: sealer.sealOrNull(step.value, stepPlace("value", taskId, step.name)),
+  error: sealer.sealOrNull(step.error, stepPlace("error", taskId, step.name)),
+});
 
 /** @param required whether a value in clear is refused */
 export function openStep(sealer: Sealer, taskId: number, step: StoredStep, required: boolean): StoredStep {

@@ -1,6 +1,6 @@
 /** What a database does for workflows: steps, waits and events, children and groups. */
 import type { Inserted, MaybePromise, NewTask, Operated, TaskVersion } from "../../store.ts";
-import type { FinishedStatus, TaskRecord, TaskStatus } from "../../task.ts";
+import type { TaskRecord, TaskStatus } from "../../task.ts";
 
 /** Whether a step was undone. `unknown`: the function did not come to it any more. */
 export type UndoState = "wanted" | "done" | "failed" | "unknown";
@@ -38,12 +38,13 @@ export interface NewChild {
   task: NewTask;
 }
 
-/** How a child has ended whose end its parent has met. */
+/** How a child has ended whose end its parent has met. JSON is text. */
 export interface EndedChild {
   /** The name of the step that started it. */
   name: string;
-  status: FinishedStatus;
-  result: string | null;
+  /** Its result; with an `error`, its status. */
+  value: string | null;
+  /** `null`: it has completed. */
   error: string | null;
 }
 
@@ -160,10 +161,7 @@ export interface WorkflowStore {
   /** Deletes steps of a running task. */
   forget(task: TaskVersion, names: readonly string[]): Promise<void>;
 
-  /**
-   * Writes into the steps that started these children how they ended. The step of such a child has a `startedAt`; where it has an
-   * `error`, its `value` is the child's status.
-   */
+  /** Writes into the steps that started these children how they ended. The step of such a child has a `startedAt`. */
   keepEnds(task: TaskVersion, ends: readonly EndedChild[]): Promise<void>;
 
   /**

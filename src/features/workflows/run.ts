@@ -567,11 +567,10 @@ export class WorkflowRun implements AttemptPart {
       const [name, id] = [wait.name, Number(wait.target)];
       const [result, task] = [results.get(id), tasks.get(id)];
       if (result !== undefined) {
-        this.#met.set(name, { name, status: "completed", result, error: null });
+        this.#met.set(name, { name, value: result, error: null });
         this.#settle(name, ({ resolve }) => resolve(usableResult(id, result)));
       } else if (task) {
-        const { status, result, error } = task;
-        this.#met.set(name, { name, status: status as FinishedStatus, result, error });
+        this.#met.set(name, endOf(name, task));
         this.#settle(name, (waiting) => settleChild(waiting, task));
       } else if (lost.has(id)) this.#settle(name, ({ reject }) => reject(new TaskNotFoundError(id)));
     }
@@ -673,6 +672,16 @@ const errorOfStep = (name: string) => `the error of step ${JSON.stringify(name)}
 
 export const valueIn = ({ name, value }: Pick<StoredStep, "name" | "value">): unknown =>
   value === null ? undefined : decode(value, valueOfStep(name));
+
+/** How a child has ended, as the step that started it keeps it. */
+function endOf(name: string, { status, result, error }: TaskRecord): EndedChild {
+  if (status === "completed") return { name, value: result, error: null };
+  return {
+    name,
+    value: JSON.stringify(status),
+    error: error ?? JSON.stringify({ name: "Error", message: status }),
+  };
+}
 
 /** Neutral values for the columns that a parent does not keep of a child. */
 const endedTask = {

@@ -470,6 +470,39 @@ export function encryptionCases(make: MakeRaw): void {
     expect(await queue.awaitTaskResult(id, soon)).toBe(`${marker}!`);
   });
 
+  test("with required, a task meets again how its children have ended, after it has waited and they are deleted", async () => {
+    const raw = await make();
+    const queue = await openWith(raw, { keys: [newKey("a")], required: true });
+    const bad = task(uniqueName("bad"), () => Promise.reject(new RangeError(marker)), { maxRetries: 0 });
+    const late = task(uniqueName("late"), () => 1, { queueName: "nowhere" });
+    const parent = task(
+      uniqueName("parent"),
+      async () => {
+        const value = await child(echo, marker);
+        const failure = await child(bad).catch((error) => [error.code, error.cause.message]);
+        const cancelled = await child(late).catch((error) => error.code);
+        return [value, failure, cancelled, await waitForEvent("later")];
+      },
+      { timeout: "1m" },
+    );
+    const id = await queue.enqueueTask(parent);
+    await startedWorker(queue);
+    const patient = { timeout: 20_000 };
+    await expect.poll(async () => (await queue.listTasks({ queueName: "nowhere" })).length, patient).toBe(1);
+    for (const one of await queue.listTasks({ queueName: "nowhere" })) await queue.cancelTask(one.id);
+    await expect.poll(async () => (await queue.getRun(id))?.waits[0]?.kind, patient).toBe("event");
+    await expect.poll(async () => (await queue.getTask(id))?.status, patient).toBe("waiting");
+    expect(await queue.deleteTasks({ status: ["completed", "failed", "cancelled"] })).toMatchObject({
+      changed: 3,
+    });
+    const stored = await raw.query("select value, error from dbq_steps");
+    expect(JSON.stringify(stored)).not.toMatch(/cancelled|failed|Zebra/);
+    await queue.emitEvent("later", marker);
+    expect(await queue.awaitTaskResult(id, soon)).toEqual([
+      ...[`${marker}!`, ["DBQ_TASK_FAILED", marker], "DBQ_TASK_CANCELLED", marker],
+    ]);
+  });
+
   test("reencrypt moves everything to the first key while workers run, and then the old key can go", async () => {
     const raw = await make();
     const [a, b] = [newKey("a"), newKey("b")];

@@ -207,12 +207,7 @@ export class StepOperations {
 
   *keepEnds(task: TaskVersion, ends: readonly EndedChild[]): Program<void> {
     if ((yield* this.lock(task)) === undefined) return;
-    for (const { name, status, result, error } of ends) {
-      const hasFailed = status !== "completed";
-      const why = hasFailed ? (error ?? JSON.stringify({ name: "Error", message: status })) : null;
-      const value = hasFailed ? JSON.stringify(status) : result;
-      yield* count(this.#s.keepEnd, { taskId: task.id, name, value, error: why }, false);
-    }
+    for (const end of ends) yield* count(this.#s.keepEnd, { taskId: task.id, ...end }, false);
   }
 
   /** Runs a finished task again from this step on; undefined: there is no such task or step. */
