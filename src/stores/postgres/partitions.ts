@@ -17,7 +17,7 @@ import type { RepeatPolicy, ServerRunner } from "../server/run.ts";
 import type { Dialect } from "../sql/dialect.ts";
 import { hasNumber } from "../sql/exact-ids.ts";
 import { type Program, rowsOnce } from "../sql/program.ts";
-import { before } from "../sql/statements.ts";
+import { before, isNotAskedFor } from "../sql/statements.ts";
 import { failureOf } from "./connection.ts";
 
 const day = 86_400_000;
@@ -128,7 +128,7 @@ export class Partitions implements PartitionStore {
 
   /**
    * A task stays that something looks for by more than its id: one of a schedule, whose slot no other task may take; one that
-   * holds its unique key for a time; one that a drain has sent.
+   * holds its unique key for a time; one that a drain has sent; one whose parent or first ancestor has not ended.
    */
   *#move(
     status: Status,
@@ -142,7 +142,7 @@ export class Partitions implements PartitionStore {
         to_char(finished_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00' from ${d.tasks}
       where status = ${sql.raw(`'${status}'`)} and finished_at >= ${from}::timestamptz
         and finished_at > ${ago(age - margin)} and finished_at < ${ago(rest)}
-        and schedule_name is null and unique_until is null and not coalesce(${isDrains}, false) and ${hasNumber}
+        and schedule_name is null and unique_until is null and not coalesce(${isDrains}, false) and ${isNotAskedFor(d)} and ${hasNumber}
       order by finished_at limit ${limit} ${d.skipLocked}`);
     const days = groupBy(found, ([, date]) => String(date));
     for (const [date, tasks] of days) {

@@ -22,7 +22,7 @@ import {
   taskVersionColumns,
   workerColumns,
 } from "./rows.ts";
-import { isFinished } from "./statuses.ts";
+import { isFinished, isUnfinished } from "./statuses.ts";
 
 /**
  * Characters of an attempt's error that are read. dbq stores fewer; other programs, and agents of earlier versions, may have written
@@ -488,9 +488,16 @@ function dueStatements(d: Dialect) {
   } satisfies Record<string, Statement>;
 }
 
+/** Whether no unfinished task may still ask how this finished one has ended: neither its parent nor the first ancestor. */
+export const isNotAskedFor = (d: Dialect): SQL => {
+  const isUnfinishedAt = (column: string) => sql`
+          exists (select 1 from ${d.tasks} as above where above.id = dbq_tasks.${sql.raw(column)} and above.${sql.raw(isUnfinished)})`;
+  return sql`(parent_id is null or not (${isUnfinishedAt("parent_id")} or ${isUnfinishedAt("root_id")}))`;
+};
+
 function oldStatements(d: Dialect) {
   const isExpired = (p: Params) => sql`${d.indexed.endedAs} = ${p.status} and finished_at < ${before(d, p)}
-        and (unique_until is null or unique_until <= ${d.now(p)}) and ${hasNumber}`;
+        and (unique_until is null or unique_until <= ${d.now(p)}) and ${isNotAskedFor(d)} and ${hasNumber}`;
   const oldest = (p: Params, further = sql``) => sql`
       select id, ${d.millis(sql.raw("finished_at"))} from ${d.tasks} where ${isExpired(p)} ${further} order by finished_at`;
   return {

@@ -774,6 +774,49 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       },
     );
 
+    test("retention keeps what has ended while its parent or the task behind its group may ask for it", async () => {
+      const queue = await start({ concurrency: 1 });
+      const { store } = internalsOf(queue);
+      const pruned = () => store.prune({ completed: 0, failed: 0, cancelled: 0 }, 1_000, () => undefined);
+      const leaf = named((n: number) => n);
+      const held = leaf.with({ queueName: "held" });
+      const inner = named(async () => await child(leaf, 1));
+      const flow = named(async () => [
+        ...(await settled([child(leaf, 1), child(held, 2), child(inner)])).map(
+          (one) => one.status === "fulfilled" && one.value,
+        ),
+      ]);
+      const report = named(async () => {
+        const all: unknown[] = [];
+        for await (const { result } of currentTask().group.results()) all.push(result);
+        return all;
+      });
+      const id = await queue.enqueueTask(flow);
+      const then = report.with({ queueName: "held" });
+      const group = await queue.enqueueGroup(
+        [
+          [leaf, 3],
+          [leaf, 4],
+        ],
+        { then },
+      );
+      const plain = await queue.enqueueTask(leaf, 5);
+      await end(queue, group.id);
+      await end(queue, plain);
+      await until(async () => (await queue.countTasks()).completed === 7);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      expect(await pruned()).toBe(1);
+      expect(await queue.getTask(plain)).toBeUndefined();
+      expect(await queue.countTasks()).toMatchObject({ completed: 6, waiting: 1, pending: 2 });
+      await startedWorker(queue, { queueName: "held", pollInterval: 50 });
+      expect((await end(queue, id)).result).toEqual([1, 2, 1]);
+      expect((await end(queue, group.thenId as number)).result).toEqual([3, 4]);
+      await until(async () => (await queue.countTasks()).completed === 9);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      expect(await pruned()).toBe(9);
+      expect(await queue.countTasks()).toMatchObject({ completed: 0, waiting: 0, pending: 0 });
+    });
+
     test("a child that is purged rejects in its parent", async () => {
       const queue = await start();
       const never = named(() => 1, { queueName: "elsewhere" });
