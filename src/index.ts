@@ -167,6 +167,8 @@ export type {
   Run,
   RunStep,
   RunWait,
+  WaitCount,
+  WaitCounts,
   WaitingOptions,
   WorkflowsWithin,
 } from "./features/workflows/methods.ts";

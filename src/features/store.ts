@@ -40,7 +40,9 @@ export interface FeatureStores {
 
 /** What the app's own calls need. */
 export type FullRequestStore = RequestStore &
-  Pick<FeatureStores, "look" | "stats" | "failures" | "health" | "limits">;
+  Pick<FeatureStores, "look" | "stats" | "failures" | "health" | "limits"> & {
+    readonly workflows: Pick<WorkflowStore, "countWaits">;
+  };
 
 export interface FullTransaction extends StoreTransaction {
   readonly schedules: ScheduleWrites;

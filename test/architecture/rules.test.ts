@@ -189,8 +189,8 @@ const contractsOf: Readonly<Record<string, readonly string[]>> = {
   dashboard: ["causes", "failures", "inspect", "limits", "look", "stats", "workflows"],
   encryption: ["drain", "failures", "look", "schedules", "workflows"],
   failures: ["stats"],
-  inspect: ["drain", "limits"],
-  metrics: ["causes", "inspect", "stats"],
+  inspect: ["drain", "limits", "workflows"],
+  metrics: ["causes", "inspect", "stats", "workflows"],
   transfer: ["manager", "schedules"],
 };
 

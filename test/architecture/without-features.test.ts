@@ -73,7 +73,15 @@ const ofFeatures = {
     ...["resumeSchedule", "schedule", "schedules", "triggerSchedule"],
   ],
   stats: ["functionStats", "stats"],
-  workflows: ["awaitGroup", "emitEvent", "enqueueChain", "enqueueGroup", "getRun", "listWaiting"],
+  workflows: [
+    "awaitGroup",
+    "countWaits",
+    "emitEvent",
+    "enqueueChain",
+    "enqueueGroup",
+    "getRun",
+    "listWaiting",
+  ],
 };
 const within = ["enqueueTask", "enqueueTasks"];
 

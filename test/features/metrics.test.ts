@@ -1,6 +1,7 @@
 /** What Prometheus reads. */
 import { expect, test } from "vitest";
 import { internalsOf } from "../../src/features/queue.ts";
+import { waitForEvent } from "../../src/features/workflows/steps.ts";
 import { metricsText, remoteTask, task, Worker } from "../../src/index.ts";
 import { temporaryQueue, uniqueName } from "../support/queue.ts";
 
@@ -40,6 +41,22 @@ test("metricsText has the tasks of each queue, the age of the oldest pending, an
     found.get(`dbq_task_duration_seconds_count{queue="default",func="${failing.taskName}",outcome="failed"}`),
   ).toBe(1);
   expect(found.get(`dbq_task_wait_seconds_count{queue="default",func="${fn.taskName}"}`)).toBe(2);
+});
+
+test("metricsText says how many tasks wait for what, and since when; each kind has a sample", async () => {
+  const queue = await temporaryQueue();
+  const waits = task(uniqueName(), () => waitForEvent("paid"));
+  await queue.enqueueTask(waits);
+  const worker = new Worker(queue, { concurrency: 1, pollInterval: 50 });
+  await worker.start();
+  while ((await queue.countTasks()).waiting === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await worker.stop();
+  const found = samples(await metricsText(queue));
+  expect(found.get('dbq_tasks{queue="default",status="waiting"}')).toBe(1);
+  expect(found.get('dbq_waiting_tasks{kind="event"}')).toBe(1);
+  expect(found.get('dbq_waiting_tasks{kind="child"}')).toBe(0);
+  expect(found.get('dbq_oldest_waiting_seconds{kind="event"}')).toBeGreaterThan(0);
+  expect(found.get('dbq_oldest_waiting_seconds{kind="time"}')).toBe(0);
 });
 
 test("the buckets of a histogram grow up to its count, and each has the times up to its bound", async () => {

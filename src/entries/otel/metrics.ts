@@ -110,13 +110,13 @@ function waitOf({ createdAt, waitUntil, startedAt }: ObservedRow): number {
 const secondsSince = (time: Date | null): number =>
   time === null ? 0 : Math.max(0, Date.now() - time.getTime()) / 1_000;
 
-const statuses = ["pending", "scheduled", "running", "failed"] as const;
+const statuses = ["pending", "scheduled", "running", "waiting", "failed"] as const;
 
 /** The gauges of the rows of one queue: all by one look at its health for each export. @returns what ends them */
 export function observe(meter: Meter, queue: Queue): () => void {
   const tasks = meter.createObservableGauge("dbq.tasks", {
     unit: "{task}",
-    description: "Pending, scheduled, running and failed tasks by queue and status, up to a bound.",
+    description: "Pending, scheduled, running, waiting and failed tasks by queue and status, up to a bound.",
   });
   const oldest = meter.createObservableGauge("dbq.oldest_pending.age", {
     unit: "s",

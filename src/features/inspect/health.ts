@@ -18,7 +18,8 @@ import type { LimitInfo } from "../limits/methods.ts";
 import { pausesAmong } from "../operate/pauses.ts";
 import { unsetAmong } from "../operate/unset-names.ts";
 import { internalsOf, type Queue } from "../queue.ts";
-import type { FullStore } from "../store.ts";
+import type { FullRequestStore } from "../store.ts";
+import { mostCountedWaits, type TasksOfQueue } from "../workflows/contract.ts";
 import { mostHealthNames } from "./contract.ts";
 import type { HealthLook, HealthOfQueue, InspectMethods, UnclaimedTasks } from "./methods.ts";
 import { findUnclaimed, type Waiting, withKeys } from "./unclaimed.ts";
@@ -130,16 +131,22 @@ const most = { ofFunction: 10_000, pending: 40_000, other: 5_000 };
 
 interface Tasks extends Waiting {
   failed: readonly TaskCount[];
+  waits: { queues: readonly TasksOfQueue[]; more: boolean };
   putOff: readonly PutOffCount[];
 }
 
 /** One query after another: a look takes one connection of the queue's pool, not all. */
-async function lookAtTasks({ health, limits }: Pick<FullStore, "health" | "limits">): Promise<Tasks> {
+async function lookAtTasks({
+  health,
+  limits,
+  workflows,
+}: Pick<FullRequestStore, "health" | "limits" | "workflows">): Promise<Tasks> {
   const records = await limits.records();
   return {
     backlog: await health.backlog(most.ofFunction, most.pending),
     running: await health.sample("running", most.other),
     scheduled: await health.sample("scheduled", most.other),
+    waits: await workflows.countWaits(mostCountedWaits),
     failed: await health.sample("failed", most.other),
     putOff: await limits.putOff(most.other),
     drained: await health.drained(),
@@ -173,8 +180,8 @@ async function lookAt(
 }
 
 function namesOf(tasks: Tasks, workers: readonly WorkerHealth[]): string[] {
-  const { backlog, running, scheduled, failed } = tasks;
-  const ofTasks = [backlog, running, scheduled, failed, tasks.putOff]
+  const { backlog, running, scheduled, failed, waits } = tasks;
+  const ofTasks = [backlog, running, scheduled, failed, tasks.putOff, waits.queues]
     .flat()
     .map(({ queueName }) => queueName);
   const ofLimits = tasks.limits.filter(({ kind }) => kind === "queue").map(({ name: queue }) => queue);
@@ -191,6 +198,8 @@ function healthOf(name: string, tasks: Tasks, workers: readonly WorkerHealth[]):
   const [scheduled, running, failed] = counted.map((status) =>
     total(tasks[status].filter(({ queueName }) => queueName === name)),
   ) as [number, number, number];
+  const waiting = tasks.waits.queues.find(({ queueName }) => queueName === name)?.tasks ?? 0;
+  if (tasks.waits.more) atLeast.push("waiting");
   const putOff = tasks.putOff.find(({ queueName }) => queueName === name);
   const records = tasks.limits.filter((record) => record.kind === "queue" && record.name === name);
   const limits = records.filter(({ concurrency, rate }) => concurrency !== null || rate !== null);
@@ -200,7 +209,7 @@ function healthOf(name: string, tasks: Tasks, workers: readonly WorkerHealth[]):
     pending: own.reduce((sum, { pending }) => sum + pending, 0),
     // The two samples may hold different tasks.
     scheduled: Math.max(scheduled, putOff?.count ?? 0),
-    ...{ running, failed, atLeast },
+    ...{ running, waiting, failed, atLeast },
     putOff: putOff?.count ?? 0,
     putOffSince: putOff === undefined ? null : new Date(putOff.since),
     oldestPendingAge: ages.length === 0 ? null : Math.max(...ages),

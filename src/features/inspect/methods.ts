@@ -22,10 +22,12 @@ export interface UnclaimedTasks {
 /** One queue, as `queue.health()` found it. */
 export interface HealthOfQueue {
   name: string;
-  /** How many tasks are in each status. Counting ends at 10,000 pending tasks of a function, and at 5,000 tasks in each other status. */
+  /** How many tasks are in each status. Counting ends at 10,000 pending tasks of a function, at 10,000 waits, and at 5,000 tasks in each other status. */
   pending: number;
   scheduled: number;
   running: number;
+  /** Those that wait for an event, a child or a time, as workflows do. */
+  waiting: number;
   failed: number;
   /**
    * How many of the scheduled tasks a rate has put off to their turns; a task with a delay of its own is none of them. Where

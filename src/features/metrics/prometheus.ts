@@ -7,17 +7,18 @@ import { type Cause, causeSeverities } from "../causes/methods.ts";
 import type { HealthOfQueue } from "../inspect/methods.ts";
 import { internalsOf, type Queue } from "../queue.ts";
 import type { StatsRow } from "../stats/contract.ts";
+import type { WaitCount } from "../workflows/methods.ts";
 
 type PromClient = typeof import("prom-client");
 
 /** The last buckets of ours that each bucket of Prometheus has: 1 ms, 4 ms, and so on up to 4,194 s. */
 const ends = Array.from({ length: 12 }, (_, i) => 16 + 8 * i);
 
-const statuses = ["pending", "scheduled", "running", "failed"] as const;
+const statuses = ["pending", "scheduled", "running", "waiting", "failed"] as const;
 
 /**
  * The metrics of a queue as text, for a scrape of Prometheus: `dbq_tasks`, `dbq_oldest_pending_seconds`, `dbq_tasks_put_off`,
- * `dbq_oldest_put_off_seconds`, `dbq_causes`, `dbq_task_duration_seconds` and `dbq_task_wait_seconds`. Takes as long as `queue.health()`
+ * `dbq_oldest_put_off_seconds`, `dbq_waiting_tasks`, `dbq_oldest_waiting_seconds`, `dbq_causes`, `dbq_task_duration_seconds` and `dbq_task_wait_seconds`. Takes as long as `queue.health()`
  * and `queue.listCauses()` do.
  * @throws TypeError when the package prom-client is not installed; DatabaseError
  */
@@ -27,6 +28,7 @@ export async function metricsText(queue: Queue): Promise<string> {
   const { queues } = await queue.health();
   const registry = new client.Registry();
   addGauges(client, registry, queues);
+  addWaits(client, registry, (await queue.countWaits()).kinds);
   addCauses(client, registry, await queue.listCauses());
   const rows = await store.stats.totals();
   addHistogram(registry, {
@@ -87,6 +89,29 @@ function addGauges({ Gauge }: PromClient, registry: Registry, queues: readonly H
     oldest.set({ queue: health.name }, (health.oldestPendingAge ?? 0) / 1_000);
     putOff.set({ queue: health.name }, health.putOff);
     longest.set({ queue: health.name }, secondsSince(health.putOffSince));
+  }
+}
+
+const waitKinds = ["event", "child", "time"] as const;
+
+/** Each kind has a sample, also while nothing waits for it. */
+function addWaits({ Gauge }: PromClient, registry: Registry, counts: readonly WaitCount[]): void {
+  const tasks = new Gauge({
+    name: "dbq_waiting_tasks",
+    help: "Tasks of workflows that wait for an event, a child or a time. Counting ends at 5,000 tasks.",
+    labelNames: ["kind"],
+    registers: [registry],
+  });
+  const oldest = new Gauge({
+    name: "dbq_oldest_waiting_seconds",
+    help: "How long the first of them has been waiting; 0: none waits.",
+    labelNames: ["kind"],
+    registers: [registry],
+  });
+  for (const kind of waitKinds) {
+    const count = counts.find((one) => one.kind === kind);
+    tasks.set({ kind }, count?.tasks ?? 0);
+    oldest.set({ kind }, (count?.oldestAge ?? 0) / 1_000);
   }
 }
 

@@ -87,6 +87,19 @@ export interface Waited {
   parked: boolean;
 }
 
+/** How many of the tasks that wait do so for something of one kind. One that waits for several counts with each. */
+export interface CountedWaits {
+  kind: Wait["kind"];
+  tasks: number;
+  /** Milliseconds since the first of them has begun to wait. */
+  oldestAge: number;
+}
+
+export interface TasksOfQueue {
+  queueName: string;
+  tasks: number;
+}
+
 /** A group to insert. */
 export interface NewGroup {
   members: readonly NewTask[];
@@ -144,6 +157,9 @@ export interface WorkflowStore {
 
   /** The ids of the newest tasks that have waits, newest first, each once. Looks at `waits` waits. */
   lastWaiting(waits: number): Promise<number[]>;
+
+  /** Counts the waiting tasks by what they wait for, and by queue: those of the `most` oldest waits. `more`: there may be more waits. */
+  countWaits(most: number): Promise<{ kinds: CountedWaits[]; queues: TasksOfQueue[]; more: boolean }>;
 
   /** The ids of unfinished tasks that wait for the event of this name, or for the task with this id, oldest first. */
   waitingFor(target: string, limit: number): Promise<number[]>;
@@ -221,6 +237,9 @@ export interface WorkflowStore {
   /** Adds members to a group that has not ended. `undefined`: it has. */
   addToGroup(groupId: number, members: readonly NewTask[]): Promise<Inserted[] | undefined>;
 }
+
+/** The waits that a look counts. */
+export const mostCountedWaits = 10_000;
 
 /** The function of a group's own task, which no worker runs: it is `waiting`, and ends when its members have. */
 export const groupFunction = "dbq.group";

@@ -9,7 +9,7 @@ import type { FullTransaction } from "../store.ts";
 import { Actions } from "./actions.ts";
 import { stepsBefore } from "./earlier-steps.ts";
 import { groupOf } from "./groups.ts";
-import { awaitGroup, getRun, listWaiting } from "./look.ts";
+import { awaitGroup, countWaits, getRun, listWaiting } from "./look.ts";
 import type { GetRunOptions, Run, WorkflowActions, WorkflowMethods } from "./methods.ts";
 import { retryMethod } from "./retry.ts";
 import { holdsUp, letUndo, UndoJob } from "./undo-job.ts";
@@ -55,6 +55,7 @@ function methodsOf(queue: CoreQueue): WorkflowMethods {
     awaitGroup: async (id, given) => await awaitGroup(queue, taskId(id, "awaitGroup"), given),
     getRun: async <R>(id: number, given?: GetRunOptions) =>
       (await getRun(queue, taskId(id, "getRun"), given)) as Run<R> | undefined,
+    countWaits: () => countWaits(queue),
     listWaiting: (name, given) => listWaiting(queue, name, given),
   };
 }

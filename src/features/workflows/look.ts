@@ -7,8 +7,16 @@ import { TaskNotFoundError } from "../../errors.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
 import { isFinished, type Task, type TaskError, type TaskRecord, taskStatuses } from "../../task.ts";
 import { internalsOf } from "../queue.ts";
-import { groupFunction, type StoredStep, type StoredWait } from "./contract.ts";
-import type { GetRunOptions, GroupCounts, Run, RunStep, RunWait, WaitingOptions } from "./methods.ts";
+import { groupFunction, mostCountedWaits, type StoredStep, type StoredWait } from "./contract.ts";
+import type {
+  GetRunOptions,
+  GroupCounts,
+  Run,
+  RunStep,
+  RunWait,
+  WaitCounts,
+  WaitingOptions,
+} from "./methods.ts";
 
 const runReaders = { depth: integer(1, 1_000), limit: integer(1, 100_000) };
 
@@ -103,6 +111,11 @@ const toRunWait = ({ kind, target, deadline }: StoredWait): RunWait => ({
   target,
   deadline: deadline === null ? null : new Date(deadline),
 });
+
+export async function countWaits(queue: CoreQueue): Promise<WaitCounts> {
+  const { kinds, more } = await internalsOf(queue).store.workflows.countWaits(mostCountedWaits);
+  return { kinds, atLeast: more };
+}
 
 const waitingReaders = { limit: integer(1, 1_000) };
 

@@ -78,6 +78,23 @@ export interface GetRunOptions {
   limit?: number;
 }
 
+/** How many waiting tasks wait for something of one kind. A task that waits for several counts with each. */
+export interface WaitCount {
+  /** `time`: a sleep; `child`: children, the members of a group, or the link before in a chain. */
+  kind: "event" | "child" | "time";
+  tasks: number;
+  /** Milliseconds since the first of them has begun to wait. */
+  oldestAge: number;
+}
+
+/** What `countWaits` has found. */
+export interface WaitCounts {
+  /** By kind; none for what nothing waits for. */
+  kinds: WaitCount[];
+  /** Whether these are lower bounds: the 10,000 oldest waits are looked at. */
+  atLeast: boolean;
+}
+
 /** Options of `listWaiting`. */
 export interface WaitingOptions {
   /** The number of tasks, from 1 to 1,000. @default 50 */
@@ -127,6 +144,12 @@ export interface WorkflowMethods {
    * @throws TypeError for a wrong option; DatabaseError
    */
   getRun<R = unknown>(id: TaskId<R> | number, options?: GetRunOptions): Promise<Run<R> | undefined>;
+
+  /**
+   * How many tasks wait for events, children and times, and for how long. Takes as long beside a million tasks as beside a thousand.
+   * @throws DatabaseError
+   */
+  countWaits(): Promise<WaitCounts>;
 
   /**
    * The unfinished tasks that wait for the event of this name, or for the task with this id, oldest first.

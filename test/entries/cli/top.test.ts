@@ -15,7 +15,7 @@ function lookOf(queues: number, functions = 3): TopLook {
     since: new Date("2026-11-23T12:00:00Z"),
     queues: Array.from({ length: queues }, (_, i) => ({
       name: i === 1 ? "漢字漢字漢字漢字 \u001b[31m" : `queue-${i}`,
-      ...{ pending: 10_000, scheduled: 0, running: i, failed: 2, atLeast: ["pending" as const] },
+      ...{ pending: 10_000, scheduled: 0, running: i, waiting: 0, failed: 2, atLeast: ["pending" as const] },
       ...{ putOff: 0, putOffSince: null },
       ...{ oldestPendingAge: 3_400, pausedAt: i === 0 ? at : null, limits: [], workers: 1 },
     })),

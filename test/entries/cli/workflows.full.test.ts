@@ -57,6 +57,23 @@ test("show prints the steps of a task, what it waits for, and its children", asy
   expect(run?.more).toBe(false);
 });
 
+test("stats counts the tasks that wait, and says what for and since when", async () => {
+  const { folder, queue } = await folderWithOrder();
+  const { out } = await dbq(folder, ["stats"]);
+  expect(out).toMatch(/^QUEUE +FUNC +PENDING +SCHEDULED +WAITING +RUNNING /m);
+  expect(out).toMatch(/^WAITING FOR +TASKS +OLDEST\nchildren +1 +[\d.]+ m?s\nan event +3 +[\d.]+ m?s$/m);
+  const { waits } = await dbqJson<{ waits: unknown }>(folder, ["stats"]);
+  expect(waits).toMatchObject({
+    kinds: [
+      { kind: "child", tasks: 1 },
+      { kind: "event", tasks: 3 },
+    ],
+  });
+  await queue.emitEvent("unrelated");
+  const { folder: plain } = await folderWithQueue();
+  expect((await dbq(plain, ["stats"])).out).not.toMatch(/WAITING/);
+});
+
 test("show says of a deep or wide run that there is more, and nothing of a task that is no workflow", async () => {
   const { folder, queue } = await folderWithQueue();
   const leaf = remoteTask("leaf");

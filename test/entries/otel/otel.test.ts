@@ -463,6 +463,7 @@ test("metrics count what was sent and consumed, time the waiting and the process
       { status: "pending", value: 0 },
       { status: "scheduled", value: 1 },
       { status: "running", value: 0 },
+      { status: "waiting", value: 0 },
       { status: "failed", value: 0 },
     ],
     "dbq.oldest_pending.age": [{ value: 0 }],

@@ -7,7 +7,7 @@ import { Stuck } from "../../../src/features/dashboard/pages/stuck.tsx";
 import type { Health, HealthOfQueue } from "../../../src/features/inspect/methods.ts";
 
 const queueOf = (name: string, values: Partial<HealthOfQueue> = {}): HealthOfQueue => ({
-  ...{ name, pending: 0, scheduled: 0, running: 0, failed: 0, atLeast: [], workers: 1 },
+  ...{ name, pending: 0, scheduled: 0, running: 0, waiting: 0, failed: 0, atLeast: [], workers: 1 },
   ...{ oldestPendingAge: null, pausedAt: null, putOff: 0, putOffSince: null, limits: [] },
   ...values,
 });

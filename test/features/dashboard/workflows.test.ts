@@ -57,6 +57,13 @@ const wordsOf = (html: string) =>
 const pageOf = async ({ get }: Desk, path: string) => await (await get(path)).text();
 const runOf = async ({ api }: Desk, path: string) => (await api(path)).body as unknown as RunData;
 
+test("the page of queues counts the tasks that wait, where some do", async () => {
+  const { desk } = await waitingOrder();
+  const page = await pageOf(desk, "/queues");
+  expect(page).toMatch(/data-label="Waiting"><a href="[^"]*status=waiting[^"]*">1</);
+  expect(await pageOf(await openDesk({}, await temporaryQueue()), "/queues")).not.toContain("Waiting<");
+});
+
 test("the page of a run shows its tasks, steps and waits, in order", async () => {
   const { desk, id } = await waitingOrder();
   const html = await pageOf(desk, `/workflows/${id}`);

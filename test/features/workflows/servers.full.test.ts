@@ -11,6 +11,7 @@ import { isMissing } from "../../support/server.ts";
 import { workflowCases } from "./cases.ts";
 import { manyChildrenCases } from "./many-children-cases.ts";
 import { undoCases } from "./undo-cases.ts";
+import { waitsCases } from "./waits-cases.ts";
 
 /** One database for all tests of this file, emptied for each: creating the tables takes longer than most tests. */
 function emptiedForTest(make: () => Promise<Database>): () => Promise<string> {
@@ -46,6 +47,7 @@ describe.skipIf(isMissing(await postgresServer()))("on a server", () => {
   const place = emptiedForTest(newSchema);
   workflowCases("Postgres", place);
   undoCases("Postgres", place);
+  waitsCases("Postgres", place);
   manyChildrenCases("Postgres", place);
 });
 
@@ -53,6 +55,7 @@ describe.skipIf(isMissing(await mysqlServer()))("on a server", () => {
   const place = emptiedForTest(newDatabase);
   workflowCases("MySQL or MariaDB", place);
   undoCases("MySQL or MariaDB", place);
+  waitsCases("MySQL or MariaDB", place);
   manyChildrenCases("MySQL or MariaDB", place);
 });
 

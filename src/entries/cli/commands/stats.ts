@@ -1,11 +1,11 @@
 import type { Command } from "commander";
-import type { QueueHealth, TaskCount } from "../../../index.ts";
+import type { QueueHealth, TaskCount, TaskStatus, WaitCounts } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { statuses } from "../filter.ts";
 import { printDrains, printLimitsOf, printWorkers, unclaimedText } from "../health-tables.ts";
 import { inspectWith, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, sentence, table } from "../output.ts";
-import { shortened } from "../text.ts";
+import { shortened, span } from "../text.ts";
 import { scheduleCounts } from "./schedules.ts";
 
 const examples = `
@@ -33,21 +33,24 @@ async function stats(modules: readonly string[], options: CommonOptions): Promis
     const health = await inspectWith(queue, files, options);
     const { workers, unclaimed, frozen, drains, limits } = health;
     const schedules = scheduleCounts(await queue.listSchedules());
+    const waits = await queue.countWaits();
     if (options.json)
       json({
         ...{ tasks, counts, workers, untaken: unclaimed, sealed: frozen, drains },
-        ...{ limits, schedules },
+        ...{ limits, schedules, waits },
       });
-    else print(counts, health, schedules);
+    else print(counts, health, waits, schedules);
   });
 }
 
 function print(
   counts: readonly TaskCount[],
   { workers, unclaimed, frozen, drains, limits }: QueueHealth,
+  waits: WaitCounts,
   { total, paused, broken }: ReturnType<typeof scheduleCounts>,
 ): void {
   printCounts(counts);
+  printWaits(waits);
   line("");
   printWorkers(workers);
   printDrains(drains);
@@ -58,12 +61,28 @@ function print(
   for (const each of unclaimed) sentence({ text: "not taken:", color: "yellow" }, unclaimedText(each));
 }
 
+const waitTexts = { event: "an event", child: "children", time: "a time" } as const;
+
+/** What the tasks of workflows wait for; nothing where none waits. */
+function printWaits({ kinds, atLeast }: WaitCounts): void {
+  if (kinds.length === 0) return;
+  line("");
+  const rows = kinds.map(({ kind, tasks, oldestAge }) => [
+    ...[waitTexts[kind], `${tasks}${atLeast ? " or more" : ""}`, span(oldestAge)],
+  ]);
+  table(["WAITING FOR", "TASKS", "OLDEST"], rows);
+}
+
 /** No task is `waiting` without workflows: the column comes with them. */
-const columns = statuses.filter((status) => status !== "waiting");
+function columnsFor(counts: readonly TaskCount[]): readonly TaskStatus[] {
+  const isThere = counts.some(({ status }) => status === "waiting");
+  return statuses.filter((status) => isThere || status !== "waiting");
+}
 
 function printCounts(counts: readonly TaskCount[]): void {
-  const rows = grouped(counts).map(countRow);
-  const total = countRow(counts).slice(2);
+  const columns = columnsFor(counts);
+  const rows = grouped(counts).map((group) => countRow(group, columns));
+  const total = countRow(counts, columns).slice(2);
   if (rows.length > 1) rows.push([{ text: "total", color: "bold" }, "", ...total]);
   if (rows.length === 0) line("no tasks");
   else table(["QUEUE", "FUNC", ...columns.map((status) => status.toUpperCase())], rows);
@@ -80,7 +99,7 @@ function grouped(counts: readonly TaskCount[]): TaskCount[][] {
   return groups;
 }
 
-function countRow(group: readonly TaskCount[]): Cell[] {
+function countRow(group: readonly TaskCount[], columns: readonly TaskStatus[]): Cell[] {
   const [first] = group;
   const sums = columns.map((status) =>
     group.filter((each) => each.status === status).reduce((sum, { count }) => sum + count, 0),

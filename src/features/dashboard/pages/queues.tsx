@@ -34,6 +34,7 @@ const emptyQueue = (name: string): HealthOfQueue => ({
   pending: 0,
   scheduled: 0,
   running: 0,
+  waiting: 0,
   failed: 0,
   putOff: 0,
   putOffSince: null,
@@ -72,6 +73,9 @@ type Part = FC<{ data: QueuesData; context: PageContext }>;
 
 // ---- queues ----------------------------------------------------------------------------------
 
+/** Nothing waits without workflows: the column comes with them. */
+const hasWaitingIn = (queues: readonly HealthOfQueue[]): boolean => queues.some(({ waiting }) => waiting > 0);
+
 const Queues: Part = ({ data, context }) => (
   <Panel title="Queues" id="queues">
     {data.queues.length === 0 ? (
@@ -85,6 +89,7 @@ const Queues: Part = ({ data, context }) => (
           head("Pending"),
           head("Scheduled"),
           head("Running"),
+          ...(hasWaitingIn(data.queues) ? [head("Waiting")] : []),
           head("Failed"),
           head("Oldest pending"),
           head("Workers"),
@@ -93,7 +98,7 @@ const Queues: Part = ({ data, context }) => (
         ]}
       >
         {data.queues.map((queue) => (
-          <QueueRow queue={queue} context={context} />
+          <QueueRow queue={queue} hasWaiting={hasWaitingIn(data.queues)} context={context} />
         ))}
       </Table>
     )}
@@ -107,20 +112,38 @@ const Queues: Part = ({ data, context }) => (
   </Panel>
 );
 
-const QueueRow: FC<{ queue: HealthOfQueue; context: PageContext }> = ({ queue, context }) => {
-  const { name, atLeast, pausedAt, workers, pending, oldestPendingAge: oldestAge } = queue;
-  const behind = { target: { queueName: name }, pending, oldestAge };
-  const count = (status: "pending" | "scheduled" | "running" | "failed", label: string) => (
+type CountedStatus = "pending" | "scheduled" | "running" | "waiting" | "failed";
+
+const TaskCountCell: FC<{ queue: HealthOfQueue; status: CountedStatus; label: string; base: string }> = ({
+  queue,
+  status,
+  label,
+  base,
+}) => {
+  const isAtLeast = queue.atLeast.includes(status);
+  return (
     <td class="number" data-label={label}>
       {queue[status] === 0 ? (
         "0"
       ) : (
-        <a href={href(context.base, "/tasks", { queue: name, status })}>
-          <Count of={queue[status]} atLeast={atLeast.includes(status)} />
+        <a href={href(base, "/tasks", { queue: queue.name, status })}>
+          <Count of={queue[status]} atLeast={isAtLeast} />
         </a>
       )}
-      {status === "scheduled" ? <PutOff of={queue} atLeast={atLeast.includes(status)} /> : ""}
+      {status === "scheduled" ? <PutOff of={queue} atLeast={isAtLeast} /> : ""}
     </td>
+  );
+};
+
+const QueueRow: FC<{ queue: HealthOfQueue; hasWaiting: boolean; context: PageContext }> = ({
+  queue,
+  hasWaiting,
+  context,
+}) => {
+  const { name, pausedAt, workers, pending, oldestPendingAge: oldestAge } = queue;
+  const behind = { target: { queueName: name }, pending, oldestAge };
+  const count = (status: CountedStatus, label: string) => (
+    <TaskCountCell queue={queue} status={status} label={label} base={context.base} />
   );
   return (
     <tr>
@@ -130,6 +153,7 @@ const QueueRow: FC<{ queue: HealthOfQueue; context: PageContext }> = ({ queue, c
       {count("pending", "Pending")}
       {count("scheduled", "Scheduled")}
       {count("running", "Running")}
+      {hasWaiting ? count("waiting", "Waiting") : ""}
       {count("failed", "Failed")}
       <td class="number" data-label="Oldest pending">
         <Span ms={queue.oldestPendingAge} />

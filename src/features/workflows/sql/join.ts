@@ -68,6 +68,7 @@ export function workflowMethods({ run, write }: Runner, ops: WorkflowOperations)
     waits: (taskIds) => run(() => waits.waits(taskIds)),
     openWaits: (taskIds, limit) => run(() => waits.openWaits(taskIds, limit)),
     firstWaits: (taskIds, limit) => run(() => waits.firstWaits(taskIds, limit)),
+    countWaits: (most) => run(() => waits.countWaits(most)),
     lastWaiting: (most) => run(() => waits.lastWaiting(most)),
     waitingFor: (target, limit) => run(() => waits.waitingFor(target, limit)),
     write: (task, written, children) => run((tries) => steps.write(task, written, children, tries > 0)),

@@ -4,12 +4,12 @@ import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
 import type { Dialect, Params, Row } from "../../../stores/sql/dialect.ts";
 import { count, insertAll, type Program, rows } from "../../../stores/sql/program.ts";
 import { intOrNull, textOrNull } from "../../../stores/sql/rows.ts";
-import { itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
+import { itemColumns, itemOf, type Statement, still } from "../../../stores/sql/statements.ts";
 import { isUnfinished as unfinished } from "../../../stores/sql/statuses.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
 import { isFinished } from "../../../task.ts";
-import type { StoredWait, Wait } from "../contract.ts";
+import type { CountedWaits, StoredWait, TasksOfQueue, Wait } from "../contract.ts";
 import {
   type ChildRange,
   fanInStatements,
@@ -47,6 +47,23 @@ const json = (ids: readonly number[]): string => JSON.stringify(ids);
 
 /** Not the mark of a task that undoes its steps. */
 const isWait = sql.raw("kind <> 'undo'");
+
+function countStatements(d: Dialect) {
+  // No index tells which tasks wait: their waits do.
+  const oldest = (p: Params) =>
+    sql`select task_id, kind from dbq_waits where ${isWait} order by id ${d.atMost(p.limit)}`;
+  const waitingAmong = (p: Params) => sql`
+      from (${oldest(p)}) as waits ${d.joinEach} ${d.tasks} where dbq_tasks.id = task_id ${still("waiting")}`;
+  return {
+    countSome: (p) => sql`select count(*) from (${oldest(p)}) as waits`,
+
+    countKinds: (p) => sql`
+      select kind, count(distinct task_id), max(${d.minus(d.now(p), sql`updated_at`)}) ${waitingAmong(p)} group by kind order by kind`,
+
+    countQueues: (p) => sql`
+      select queue_name, count(distinct task_id) ${waitingAmong(p)} group by ${d.exact("queue_name")} order by queue_name`,
+  } satisfies Record<string, Statement>;
+}
 
 function waitStatements(d: Dialect) {
   const all = (p: Params) =>
@@ -112,7 +129,11 @@ function waitStatements(d: Dialect) {
 /** The waits of one mode: each for one child, or one for many. */
 const ofMode = (taskId: number, mode: string) => ({ taskId, mode, many: `${mode} of %` });
 
-const statementsOf = (d: Dialect) => ({ ...waitStatements(d), ...fanInStatements(d) });
+const statementsOf = (d: Dialect) => ({
+  ...waitStatements(d),
+  ...countStatements(d),
+  ...fanInStatements(d),
+});
 
 export class WaitRows {
   readonly #s: ReturnType<typeof statementsOf>;
@@ -154,6 +175,19 @@ export class WaitRows {
     if (!range) return [wait];
     const open = yield* rows(this.#s.firstUnfinished, { parentId: wait.taskId, ...range, limit });
     return open.map(([id]) => ({ ...wait, target: String(id), mode: range.mode }));
+  }
+
+  *countWaits(limit: number): Program<{ kinds: CountedWaits[]; queues: TasksOfQueue[]; more: boolean }> {
+    const [all] = yield* rows(this.#s.countSome, { limit });
+    const looked = Number(all?.[0]);
+    if (looked === 0) return { kinds: [], queues: [], more: false };
+    const kinds = (yield* rows(this.#s.countKinds, { limit })).map(([kind, tasks, age]) => ({
+      ...{ kind: kind as Wait["kind"], tasks: Number(tasks), oldestAge: Math.max(0, Number(age)) },
+    }));
+    const queues = (yield* rows(this.#s.countQueues, { limit })).map(([queueName, tasks]) => ({
+      ...{ queueName: String(queueName), tasks: Number(tasks) },
+    }));
+    return { kinds, queues, more: looked >= limit };
   }
 
   *lastWaiting(waits: number): Program<number[]> {
