@@ -52,7 +52,7 @@ export function printRun(run: Run): void {
   }
   if (more) {
     line("");
-    line(`task ${task.id} has more steps or children than these`);
+    line(`task ${task.id} has ${leftOutText(run)} than these`);
   }
 }
 
@@ -67,11 +67,22 @@ const undoText = ({ undo, undoError }: RunStep): string =>
   undoError === undefined ? (undo ?? "") : `${undo}: ${errorText(undoError)}`;
 
 /** A task and its children, which stand two columns further to the right. */
-function printTree({ task, waits, children, more }: Run, indent: string): void {
+function printTree(run: Run, indent: string): void {
+  const { task, waits, children, more } = run;
   const { id, func, status } = task;
   const texts = awaitedTexts(waits).join(", ");
   const awaited = texts === "" ? "" : `${status === "waiting" ? "for" : "waits for"} ${texts}`;
   line(`${indent}${id}`, shortened(func, 60), statusCell(status), awaited);
   for (const child of children) printTree(child, `${indent}  `);
-  if (more) line({ text: `${indent}  more: dbq show ${id}`, color: "dim" });
+  if (more) line({ text: `${indent}  ${leftOutText(run)}: dbq show ${id}`, color: "dim" });
+}
+
+function leftOutText({ leftOut }: Run): string {
+  if (!leftOut) return "more waits";
+  const { steps, children } = leftOut;
+  const counts = [
+    ...(steps > 0 ? [`${steps} more ${steps === 1 ? "step" : "steps"}`] : []),
+    ...(children > 0 ? [`${children} more ${children === 1 ? "child" : "children"}`] : []),
+  ];
+  return counts.join(" and ");
 }

@@ -17,16 +17,19 @@ export async function readRun(reader: Queue, id: number, limit: number): Promise
   const top = await reader.getRun(id, of);
   if (!top) return undefined;
   let left = mostLines;
-  const take = <T>(run: Run, list: T[]): T[] => {
-    const taken = list.slice(0, left);
-    left -= taken.length;
-    run.more ||= taken.length < list.length;
-    return taken;
+  const take = (run: Run, what: "steps" | "children"): void => {
+    const list: unknown[] = run[what];
+    const cut = list.splice(left).length;
+    left -= list.length;
+    if (cut === 0) return;
+    run.more = true;
+    const { [what]: before, ...rest } = run.leftOut ?? { steps: 0, children: 0 };
+    run.leftOut = { ...rest, [what]: before + cut } as NonNullable<Run["leftOut"]>;
   };
   const all = [top];
   for (const run of all) {
-    run.steps = take(run, run.steps);
-    run.children = take(run, run.children);
+    take(run, "steps");
+    take(run, "children");
     for (const [i, child] of run.children.entries()) {
       // The children of this child were not read.
       const whole = child.more && left > 0 ? await reader.getRun(child.task.id, of) : undefined;

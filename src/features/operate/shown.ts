@@ -64,6 +64,7 @@ export function shownRun(run: Run, show: (task: ListedTask) => ListedTask): Show
     waits: run.waits,
     children: run.children.map((child) => shownRun(child, show)),
     more: run.more,
+    ...(run.leftOut && { leftOut: run.leftOut }),
     hidesSteps,
   };
 }

@@ -143,6 +143,9 @@ export interface WorkflowStore {
   /** The first `limit` of them, without those that started children. */
   firstSteps(taskId: number, limit: number): Promise<StoredStep[]>;
 
+  /** How many steps a task has stored, without those that started children. */
+  countSteps(taskId: number): Promise<number>;
+
   /** The ids of the tasks that stored a step last, newest first, each once. Looks at `steps` steps. */
   lastActive(steps: number): Promise<number[]>;
 
@@ -225,7 +228,7 @@ export interface WorkflowStore {
   /** Marks the steps of a failed task as to be undone whose undo has failed or is unknown. `changed: false`: it has none. */
   undoAgain(taskId: number): Promise<Operated>;
 
-  /** How many members of a group are in each status. */
+  /** How many members of a group, or children of another task, are in each status. */
   groupCounts(groupId: number): Promise<{ status: TaskStatus; count: number }[]>;
 
   /** The group of which the task is a member, or for whose end it has waited; `undefined`: none. */

@@ -2,6 +2,7 @@
 import type { AwaitOptions } from "../../base/options/options.ts";
 import { integer, label, readOptions } from "../../base/options/validators.ts";
 import { decode } from "../../base/values/codec.ts";
+import { groupBy } from "../../base/values/group-by.ts";
 import { errorOf, readable, toTask } from "../../base/values/records.ts";
 import { TaskNotFoundError } from "../../errors.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
@@ -18,29 +19,31 @@ import type {
   WaitingOptions,
 } from "./methods.ts";
 
-const runReaders = { depth: integer(1, 1_000), limit: integer(1, 100_000) };
+const runReaders = { depth: integer(1, 1_000), limit: integer(1, 100_000), total: integer(1, 100_000) };
 
-/** Level by level: so many queries as there are levels, and one for each task's steps. */
+/** What one look may still read: a run may have a million tasks. */
+interface Budget {
+  readonly limit: number;
+  left: number;
+}
+
+/** Level by level: so many queries as there are levels, and some for each task with steps or children. */
 export async function getRun(
   queue: CoreQueue,
   id: number,
   options: GetRunOptions | undefined,
 ): Promise<Run | undefined> {
-  const { depth = 10, limit = 1_000 } = readOptions<Required<GetRunOptions>>(options, "getRun", runReaders);
-  const { store } = internalsOf(queue);
-  const [record] = await store.get([id]);
+  const read = readOptions<Required<GetRunOptions>>(options, "getRun", runReaders);
+  const { depth = 10, limit = 1_000, total = 100_000 } = read;
+  const [record] = await internalsOf(queue).store.get([id]);
   if (!record) return undefined;
   const top = emptyRun(record);
-  for (let [level, left] = [[top], depth]; level.length > 0; left -= 1) {
+  const budget: Budget = { limit, left: total };
+  for (let [level, levels] = [[top], depth]; level.length > 0; levels -= 1) {
     // A task without steps and children has no mark.
     const known = level.filter(({ record: { rootId } }) => rootId !== null);
-    await addSteps(queue, known, limit);
-    if (left <= 1) {
-      for (const one of known)
-        one.run.more ||= (await store.workflows.children([one.record.id], 1)).length > 0;
-      break;
-    }
-    level = await addChildren(queue, known, limit);
+    await addSteps(queue, known, budget);
+    level = await addChildren(queue, known, levels > 1 ? budget : { limit: 0, left: 0 });
   }
   return top.run;
 }
@@ -55,41 +58,68 @@ const emptyRun = (record: TaskRecord): Found => ({
   run: { task: toTask(record), steps: [], waits: [], children: [], more: false },
 });
 
-async function addSteps(queue: CoreQueue, level: readonly Found[], limit: number): Promise<void> {
+/** The first of these that may be read. */
+function take<T>(list: readonly T[], budget: Budget): readonly T[] {
+  const taken = list.slice(0, Math.min(budget.limit, budget.left));
+  budget.left -= taken.length;
+  return taken;
+}
+
+/** As many as may be read, and one more, which tells whether there is more. */
+const asked = ({ limit, left }: Budget): number => Math.min(limit, left) + 1;
+
+function leaveOut(run: Run, what: "steps" | "children", count: number): void {
+  run.more = true;
+  run.leftOut = { steps: 0, children: 0, ...run.leftOut, [what]: count };
+}
+
+async function addSteps(queue: CoreQueue, level: readonly Found[], budget: Budget): Promise<void> {
   const { workflows } = internalsOf(queue).store;
+  const { limit } = budget;
   const unfinished = level.filter(({ record: { status } }) => !isFinished(status));
   const ids = unfinished.map(({ record }) => record.id);
-  const waits = await workflows.openWaits(ids, limit);
+  const waits = groupBy(await workflows.openWaits(ids, limit + 1), ({ taskId }) => taskId);
   for (const { record, run } of level) {
-    const steps = await workflows.firstSteps(record.id, limit + 1);
-    run.steps = steps.slice(0, limit).map(toRunStep);
-    run.more = steps.length > limit;
-    const own = waits.filter(({ taskId }) => taskId === record.id);
+    const steps = await workflows.firstSteps(record.id, asked(budget));
+    const taken = take(steps, budget);
+    run.steps = taken.map(toRunStep);
+    if (steps.length > taken.length)
+      leaveOut(run, "steps", (await workflows.countSteps(record.id)) - taken.length);
+    const own = waits.get(record.id) ?? [];
     run.waits = own.slice(0, limit).map(toRunWait);
+    run.more ||= own.length > limit;
   }
 }
 
-async function addChildren(queue: CoreQueue, level: readonly Found[], limit: number): Promise<Found[]> {
-  const { store } = internalsOf(queue);
-  const children = await store.workflows.children(
-    level.map(({ record }) => record.id),
-    limit + 1,
-  );
-  const found = await getAll(
+/** @returns the children that were added */
+async function addChildren(queue: CoreQueue, level: readonly Found[], budget: Budget): Promise<Found[]> {
+  const { workflows } = internalsOf(queue).store;
+  const ofParents: { run: Run; ids: readonly number[] }[] = [];
+  for (const { record, run } of level) {
+    const children = await workflows.children([record.id], asked(budget));
+    const ids = take(children, budget).map(({ id }) => id);
+    if (children.length > ids.length)
+      leaveOut(run, "children", (await countOf(queue, record.id)) - ids.length);
+    ofParents.push({ run, ids });
+  }
+  const records = await getAll(
     queue,
-    children.map(({ id }) => id),
+    ofParents.flatMap(({ ids }) => ids),
   );
-  const records = new Map(found.map((record) => [record.id, record]));
-  return level.flatMap(({ record, run }) => {
-    const own = children.filter(({ parentId }) => parentId === record.id);
-    if (own.length > limit) run.more = true;
-    const kept = own.slice(0, limit).flatMap(({ id }) => {
-      const one = records.get(id);
+  const byId = new Map(records.map((record) => [record.id, record]));
+  return ofParents.flatMap(({ run, ids }) => {
+    const kept = ids.flatMap((id) => {
+      const one = byId.get(id);
       return one ? [emptyRun(one)] : [];
     });
     run.children = kept.map((one) => one.run);
     return kept;
   });
+}
+
+async function countOf(queue: CoreQueue, parentId: number): Promise<number> {
+  const counts = await internalsOf(queue).store.workflows.groupCounts(parentId);
+  return counts.reduce((sum, { count }) => sum + count, 0);
 }
 
 async function getAll(queue: CoreQueue, ids: readonly number[]): Promise<TaskRecord[]> {

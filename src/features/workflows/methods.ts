@@ -67,8 +67,10 @@ export interface Run<R = unknown> {
   waits: RunWait[];
   /** In the order in which they were enqueued. */
   children: Run[];
-  /** Whether steps or children were left out. */
+  /** Whether steps, waits or children were left out. */
   more: boolean;
+  /** There when steps or children were left out: how many of this task. */
+  leftOut?: { steps: number; children: number };
 }
 
 export interface GetRunOptions {
@@ -76,6 +78,8 @@ export interface GetRunOptions {
   depth?: number;
   /** How many steps, and how many children, of each task. @default 1_000 */
   limit?: number;
+  /** How many steps and tasks below the first one in all: those next to it come first. @default 100_000 */
+  total?: number;
 }
 
 /** How many waiting tasks wait for something of one kind. A task that waits for several counts with each. */

@@ -81,10 +81,34 @@ test("show says of a deep or wide run that there is more, and nothing of a task 
   const { out } = await dbq(folder, ["show", String(group.id)]);
   expect(out).toMatch(/^ {2}waits for +task \d+\n( +task \d+\n){4} +and others$/m);
   expect(out.match(/^\d+ leaf pending$/gm)).toHaveLength(1_000);
-  expect(out).toContain(`\ntask ${group.id} has more steps or children than these\n`);
+  expect(out).toContain(`\ntask ${group.id} has 1 more child than these\n`);
   const plain = await queue.enqueueTask(leaf);
   expect(await dbqJson<Shown>(folder, ["show", String(plain)])).not.toHaveProperty("run");
   expect((await dbq(folder, ["show", String(plain)])).out).not.toMatch(/STEP|CHILDREN|waits for +task/);
+});
+
+test("show prints 1,000 steps and tasks of a wide and deep run in all, and says how many more each task has", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const leaf = task(uniqueName("leaf"), () => 1, { delay: "1h" });
+  const branch = task(uniqueName("branch"), async () => {
+    for (let n = 0; n < 10; n += 1) await step("turn", () => n);
+    await all(Array.from({ length: 150 }, () => child(leaf)));
+  });
+  const top = task(uniqueName("top"), async () => {
+    await step("begin", () => 1);
+    await all(Array.from({ length: 9 }, () => child(branch)));
+  });
+  const worker = await startedWorker(queue, { concurrency: 4, pollInterval: 50 });
+  onTestFinished(() => worker.stop());
+  const id = await queue.enqueueTask(top);
+  await has(queue, "waiting", 10);
+  const { out } = await dbq(folder, ["show", String(id)]);
+  expect(out.match(/^ {2}\d+ leaf-\d+ scheduled$/gm)).toHaveLength(1_000 - 1 - 9 - 90);
+  expect(out.match(/^ {4}150 more children: dbq show \d+$/gm)).toHaveLength(3);
+  const one = (await queue.getRun(id, { depth: 2 }))?.children[8]?.task.id;
+  expect((await dbq(folder, ["show", String(one)])).out.match(/^\d+ leaf-\d+ scheduled$/gm)).toHaveLength(
+    150,
+  );
 });
 
 test("a tree that is cut off names the task to go on with", async () => {
@@ -96,7 +120,7 @@ test("a tree that is cut off names the task to go on with", async () => {
   const id = await queue.enqueueTask(nest, 10);
   await has(queue, "waiting", 11);
   const { out } = await dbq(folder, ["show", String(id)]);
-  expect(out).toMatch(/^ {16}10 nest\S* waiting for task 11\n {18}more: dbq show 10$/m);
+  expect(out).toMatch(/^ {16}10 nest\S* waiting for task 11\n {18}1 more child: dbq show 10$/m);
   expect((await dbq(folder, ["show", "10"])).out).toMatch(/^11 nest\S* waiting for event never$/m);
 });
 

@@ -581,8 +581,44 @@ export function workflowCases(database: string, place: () => Promise<string>): v
         [2, 4, 20].map((result) => [result, id, id]),
       );
       expect(run?.task).toMatchObject({ parentId: null, rootId: null });
-      expect((await queue.getRun(id, { depth: 1 }))?.more).toBe(true);
+      expect(await queue.getRun(id, { depth: 1 })).toMatchObject({
+        more: true,
+        leftOut: { steps: 0, children: 3 },
+      });
       expect((await queue.getRun(id, { limit: 2 }))?.children).toHaveLength(2);
+    });
+
+    test("a run says how many steps and children it leaves out, of each task and in all, and whether waits", async () => {
+      const queue = await start();
+      const leaf = named(async () => {
+        for (const n of [1, 2, 3]) await step("turn", () => n);
+        await waitForEvent("go");
+      });
+      const flow = named(async () => {
+        await step("one", () => 1);
+        await step("two", () => 2);
+        await all([child(leaf), child(leaf), child(leaf), waitForEvent("go"), sleep("long", "1h")]);
+      });
+      const id = await queue.enqueueTask(flow);
+      await until(async () => (await queue.countTasks()).waiting === 4);
+      const whole = await queue.getRun(id);
+      expect(whole).toMatchObject({ more: false, children: Array(3).fill({ more: false }) });
+      expect(whole).not.toHaveProperty("leftOut");
+      expect(await queue.getRun(id, { limit: 2 })).toMatchObject({
+        ...{ more: true, leftOut: { steps: 0, children: 1 }, steps: [{}, {}], waits: [{}, {}] },
+        children: Array(2).fill({ more: true, leftOut: { steps: 1, children: 0 } }),
+      });
+      expect(await queue.getRun(id, { limit: 3 })).toMatchObject({ more: true, waits: [{}, {}, {}] });
+      expect(await queue.getRun(id, { limit: 3 })).not.toHaveProperty("leftOut");
+      const few = await queue.getRun(id, { total: 7 });
+      expect(few?.children.map(({ steps, more, leftOut }) => [steps.length, more, leftOut?.steps])).toEqual([
+        [2, true, 1],
+        [0, true, 3],
+        [0, true, 3],
+      ]);
+      expect(await queue.getRun(id, { total: 1 })).toMatchObject({
+        ...{ steps: [{ name: "one" }], children: [], more: true, leftOut: { steps: 1, children: 3 } },
+      });
     });
 
     test("thousands of children, which take several transactions, each give the end that is theirs", async () => {

@@ -15,6 +15,9 @@ import { statusCell } from "./list.ts";
 /** Characters of an error's message. */
 const longestError = 10_000;
 
+/** Steps and tasks of a workflow. */
+const mostShown = 1_000;
+
 const examples = `
 Examples:
   $ dbq show 4711
@@ -37,7 +40,7 @@ export function addShow(program: Command): void {
 async function show(id: number, options: CommonOptions): Promise<void> {
   const { redactOf, shownRun, TaskNotFoundError, taskWaits } = await import("../../../index.ts");
   await withExistingQueue(options, async (queue) => {
-    const found = await queue.getRun(id);
+    const found = await queue.getRun(id, { total: mostShown });
     if (found === undefined) throw new TaskNotFoundError(id);
     const waits = await taskWaits(queue, found.task);
     const run = redactOf(queue) ? shownRun(found, await showingOf(queue)) : found;

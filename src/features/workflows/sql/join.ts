@@ -64,6 +64,7 @@ export function workflowMethods({ run, write }: Runner, ops: WorkflowOperations)
     writes: workflowWrites(write, ops),
     steps: (taskId) => run(() => steps.steps(taskId)),
     firstSteps: (taskId, limit) => run(() => steps.firstSteps(taskId, limit)),
+    countSteps: (taskId) => run(() => steps.countSteps(taskId)),
     lastActive: (most) => run(() => steps.lastActive(most)),
     waits: (taskIds) => run(() => waits.waits(taskIds)),
     openWaits: (taskIds, limit) => run(() => waits.openWaits(taskIds, limit)),

@@ -46,6 +46,9 @@ function stepStatements(d: Dialect) {
     firstSteps: (p) => sql`
       select ${all} from dbq_steps where task_id = ${p.taskId} and child_id is null order by seq, id ${d.atMost(p.limit)}`,
 
+    countSteps: (p) => sql`
+      select count(*) from dbq_steps where task_id = ${p.taskId} and child_id is null`,
+
     newestSteps: (p) => sql`select task_id from dbq_steps order by id desc ${d.atMost(p.limit)}`,
 
     stepNamed: (p) => sql`
@@ -107,6 +110,10 @@ export class StepOperations {
 
   *firstSteps(taskId: number, limit: number): Program<StoredStep[]> {
     return (yield* rows(this.#s.firstSteps, { taskId, limit })).map(toStoredStep);
+  }
+
+  *countSteps(taskId: number): Program<number> {
+    return Number((yield* rows(this.#s.countSteps, { taskId }))[0]?.[0]);
   }
 
   *named(taskId: number, name: string): Program<StoredStep | undefined> {
