@@ -166,8 +166,8 @@ export class Look {
   }
 
   /** The tasks that wait for this event, oldest first. @throws DatabaseError */
-  async waitingFor(event: string, limit: number): Promise<ListedTask[]> {
-    const found = await this.#beginnings(await this.#reads.workflows.waitingFor(event, limit));
+  async waitingFor(event: string, limit: number, after: number | undefined): Promise<ListedTask[]> {
+    const found = await this.#beginnings(await this.#reads.workflows.waitingFor(event, limit, after));
     return found.sort((a, b) => a.id - b.id);
   }
 

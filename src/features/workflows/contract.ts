@@ -164,8 +164,8 @@ export interface WorkflowStore {
   /** Counts the waiting tasks by what they wait for, and by queue: those of the `most` oldest waits. `more`: there may be more waits. */
   countWaits(most: number): Promise<{ kinds: CountedWaits[]; queues: TasksOfQueue[]; more: boolean }>;
 
-  /** The ids of unfinished tasks that wait for the event of this name, or for the task with this id, oldest first. */
-  waitingFor(target: string, limit: number): Promise<number[]>;
+  /** The ids of unfinished tasks that wait for the event of this name, or for the task with this id, oldest first: those above `after`. */
+  waitingFor(target: string, limit: number, after?: number): Promise<number[]>;
 
   /**
    * Stores steps of a running task, and starts children of it, all or none. Returns the ids of the children, in order; `undefined`:

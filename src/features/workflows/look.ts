@@ -147,7 +147,7 @@ export async function countWaits(queue: CoreQueue): Promise<WaitCounts> {
   return { kinds, atLeast: more };
 }
 
-const waitingReaders = { limit: integer(1, 1_000) };
+const waitingReaders = { limit: integer(1, 1_000), after: integer(0, Number.MAX_SAFE_INTEGER) };
 
 /** @throws TypeError for a wrong name or option */
 export async function listWaiting(
@@ -155,9 +155,9 @@ export async function listWaiting(
   target: string,
   options: WaitingOptions | undefined,
 ): Promise<Task[]> {
-  const { limit = 50 } = readOptions<WaitingOptions>(options, "listWaiting", waitingReaders);
+  const { limit = 50, after } = readOptions<WaitingOptions>(options, "listWaiting", waitingReaders);
   const { store } = internalsOf(queue);
-  const ids = await store.workflows.waitingFor(label(target, "listWaiting: name"), limit);
+  const ids = await store.workflows.waitingFor(label(target, "listWaiting: name"), limit, after);
   const tasks = (await getAll(queue, ids)).map((record) => toTask(record));
   return tasks.sort((one, other) => one.id - other.id);
 }

@@ -103,6 +103,8 @@ export interface WaitCounts {
 export interface WaitingOptions {
   /** The number of tasks, from 1 to 1,000. @default 50 */
   limit?: number;
+  /** Only tasks with a higher id: that of the last one of the page before. */
+  after?: TaskId | number;
 }
 
 /** What the feature writes, on the queue's own connection or inside of a transaction. */

@@ -104,7 +104,7 @@ test("show prints 1,000 steps and tasks of a wide and deep run in all, and says 
   await has(queue, "waiting", 10);
   const { out } = await dbq(folder, ["show", String(id)]);
   expect(out.match(/^ {2}\d+ leaf-\d+ scheduled$/gm)).toHaveLength(1_000 - 1 - 9 - 90);
-  expect(out.match(/^ {4}150 more children: dbq show \d+$/gm)).toHaveLength(3);
+  expect(out.match(/^ {2}150 more children: dbq show \d+$/gm)).toHaveLength(3);
   const one = (await queue.getRun(id, { depth: 2 }))?.children[8]?.task.id;
   expect((await dbq(folder, ["show", String(one)])).out.match(/^\d+ leaf-\d+ scheduled$/gm)).toHaveLength(
     150,
@@ -132,7 +132,9 @@ test("list --waiting-for finds those that wait for an event or a task, and event
   expect([await waiting("parcel"), await waiting(String(two))]).toEqual([[id], [id]]);
   const first = await dbq(folder, ["list", "--waiting-for", event, "--limit", "1"]);
   expect(first.out).toMatch(new RegExp(`^ *${one} +waiting`, "m"));
-  expect(first.err).toBe("there may be more tasks: raise the --limit\n");
+  expect(first.err).toBe(`there may be more tasks: --after ${one}\n`);
+  expect(await waiting(event, "--limit", "1", "--after", String(one))).toEqual([two]);
+  expect(await waiting(event, "--after", String(two))).toEqual([]);
   const emitted = await dbq(folder, ["event", event, '{"by": "eva"}']);
   expect(emitted).toMatchObject({ code: 0, out: `event ${event} is emitted\n`, err: "" });
   await has(queue, "completed", 2);
@@ -211,7 +213,7 @@ test.each([
   [["retry", "--status", "failed", "--undo"], "--undo needs the ids of tasks"],
   [["cancel", "--func", "order", "--no-tree"], "--no-tree needs the ids of tasks"],
   [["list", "--waiting-for", "paid", "--func", "order"], '--waiting-for "paid" takes --limit'],
-  [["list", "--waiting-for", "paid", "--after", "1"], '--waiting-for "paid" takes --limit'],
+  [["list", "--waiting-for", "paid", "--status", "failed"], '--waiting-for "paid" takes --limit'],
   [["event", ""], "'name'"],
   [["event", "paid", "{by"], 'payload: "{by" is not JSON'],
   [["event", "paid", "12345678901234567890"], "12345678901234567890"],

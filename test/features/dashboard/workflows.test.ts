@@ -57,6 +57,24 @@ const wordsOf = (html: string) =>
 const pageOf = async ({ get }: Desk, path: string) => await (await get(path)).text();
 const runOf = async ({ api }: Desk, path: string) => (await api(path)).body as unknown as RunData;
 
+test("the tasks that wait for one event have pages, the oldest first", async () => {
+  const queue = await temporaryQueue();
+  await startedWorker(queue, { concurrency: 1, pollInterval: 50 });
+  const waits = task(uniqueName("waits"), () => waitForEvent("opened"));
+  const ids = await queue.enqueueTasks(Array.from({ length: 60 }, () => [waits] as const));
+  await vi.waitFor(async () => expect((await queue.countTasks()).waiting).toBe(60), { timeout: 20_000 });
+  const desk = await openDesk({}, queue);
+  const read = async (after: string) =>
+    (await desk.api(`/api/workflows?event=opened${after}`)).body as unknown as WorkflowsData;
+  const first = await read("");
+  expect(first.waiting.map((one) => one.task.id)).toEqual(ids.slice(0, 50));
+  expect(first.next).toBe(ids[49]);
+  expect(await pageOf(desk, "/workflows?event=opened")).toContain(`after=${first.next}">More tasks</a>`);
+  const second = await read(`&after=${first.next}`);
+  expect([second.waiting.map((one) => one.task.id), second.next]).toEqual([ids.slice(50), null]);
+  expect((await desk.api("/api/workflows?event=opened&after=x")).status).toBe(400);
+});
+
 test("the page of queues counts the tasks that wait, where some do", async () => {
   const { desk } = await waitingOrder();
   const page = await pageOf(desk, "/queues");

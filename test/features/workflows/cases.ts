@@ -510,6 +510,8 @@ export function workflowCases(database: string, place: () => Promise<string>): v
         (await queue.listWaiting(name, options)).map(({ id }) => id);
       expect(await waitingFor(event)).toEqual([ids[0], ids[2]]);
       expect(await waitingFor(event, { limit: 1 })).toEqual([ids[0]]);
+      expect(await waitingFor(event, { limit: 1, after: ids[0] as number })).toEqual([ids[2]]);
+      expect(await waitingFor(event, { after: ids[2] as number })).toEqual([]);
       const [wait] = (await queue.getRun(ids[3]))?.waits ?? [];
       expect(await waitingFor(String(wait?.target))).toEqual([ids[3]]);
       await queue.cancelTask(ids[0]);

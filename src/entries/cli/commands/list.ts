@@ -29,7 +29,7 @@ export function addList(program: Command): void {
     .summary("list tasks, newest first")
     .description("List tasks, newest first; with --waiting-for the oldest first.")
     .option("--limit <number>", "at most so many tasks", whole(1, 1_000), 50)
-    .option("--after <id>", "only tasks older than this id: the last one of the previous page", whole(1))
+    .option("--after <id>", "only tasks after this one, which was the last of the previous page", whole(1))
     .option("--waiting-for <name>", "the tasks that wait for this event, or for the task with this id", label)
     .addHelpText("after", examples)
     .action(async (_: unknown, self: Command) => {
@@ -41,15 +41,15 @@ export function addList(program: Command): void {
 
 async function listWaiting(name: string, options: ListOptions): Promise<void> {
   const { limit, after } = options;
-  if (after !== undefined || Object.keys(filterOf(options)).length > 0)
+  if (Object.keys(filterOf(options)).length > 0)
     throw new UsageError(
-      `--waiting-for ${JSON.stringify(name)} takes --limit, and no other option that chooses tasks`,
+      `--waiting-for ${JSON.stringify(name)} takes --limit and --after, and no other option that chooses tasks`,
     );
   await withExistingQueue(options, async (queue) => {
     const show = await showingOf(queue);
-    const tasks = (await queue.listWaiting(name, { limit })).map(show);
+    const tasks = (await queue.listWaiting(name, { limit, ...given({ after }) })).map(show);
     if (options.json) await jsonList(tasks);
-    else print(tasks, limit, "there may be more tasks: raise the --limit");
+    else print(tasks, limit, `there may be more tasks: --after ${tasks.at(-1)?.id}`);
   });
 }
 

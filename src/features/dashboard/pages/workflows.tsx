@@ -4,6 +4,7 @@ import { label } from "../../../base/options/validators.ts";
 import type { ListedTask } from "../../../base/values/records.ts";
 import type { RunWait } from "../../workflows/methods.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
+import { positionOf } from "../query.ts";
 import { argsText, cut } from "./tasks.tsx";
 import { Empty, href, Name, Nothing, Panel, Status, span, Table, Time } from "./ui.tsx";
 import { Waits } from "./waits.tsx";
@@ -24,6 +25,8 @@ export interface WorkflowsData {
   waiting: Waiting[];
   /** Whether there may be more tasks that wait. */
   moreWaiting: boolean;
+  /** Of an event: the id after which the next page begins; null: this is the last one. */
+  next: number | null;
   /** The event whose tasks are listed; null: all tasks that wait are. */
   event: string | null;
 }
@@ -31,7 +34,8 @@ export interface WorkflowsData {
 /** @throws BadQuery */
 async function load({ look, query, visible }: PageContext): Promise<WorkflowsData> {
   const event = eventOf(query);
-  const tasks = event === null ? await look.waiting() : await look.waitingFor(event, most + 1);
+  const after = positionOf(query);
+  const tasks = event === null ? await look.waiting() : await look.waitingFor(event, most + 1, after);
   const workflows = event === null ? await look.lastWorkflows(tasks, most) : [];
   const listed = tasks.slice(0, most);
   const waits = await look.waitsOf(listed);
@@ -39,6 +43,7 @@ async function load({ look, query, visible }: PageContext): Promise<WorkflowsDat
     workflows: workflows.map(visible),
     waiting: listed.map((task) => ({ task: visible(task), waits: waits.get(task.id) ?? [] })),
     moreWaiting: tasks.length > most,
+    next: event !== null && tasks.length > most ? (listed.at(-1)?.id ?? null) : null,
     event,
   };
 }
@@ -56,7 +61,7 @@ function eventOf(query: URLSearchParams): string | null {
 export const workflows: Page<WorkflowsData> = {
   path: "/workflows",
   menu: "Workflows",
-  accepts: ["event"],
+  accepts: ["event", "after"],
   title: () => "Workflows",
   load,
   view: (data, context) => (
@@ -108,7 +113,7 @@ const Last: FC<{ tasks: readonly ListedTask[]; context: PageContext }> = ({ task
 );
 
 const WaitingTasks: FC<{ data: WorkflowsData; context: PageContext }> = ({ data, context: { base } }) => {
-  const { waiting, moreWaiting, event } = data;
+  const { waiting, next, event } = data;
   return (
     <Panel title="What waits" id="waiting" note={event === null ? "newest first" : undefined}>
       <form class="fields" method="get" action={href(base, "/workflows")}>
@@ -137,7 +142,15 @@ const WaitingTasks: FC<{ data: WorkflowsData; context: PageContext }> = ({ data,
       ) : (
         ""
       )}
-      {moreWaiting && event !== null ? <p class="hint">{`These are the first ${most}.`}</p> : ""}
+      {next !== null && event !== null ? (
+        <footer class="under">
+          <p>
+            <a href={href(base, "/workflows", { event, after: String(next) })}>More tasks</a>
+          </p>
+        </footer>
+      ) : (
+        ""
+      )}
     </Panel>
   );
 };

@@ -71,7 +71,7 @@ export function workflowMethods({ run, write }: Runner, ops: WorkflowOperations)
     firstWaits: (taskIds, limit) => run(() => waits.firstWaits(taskIds, limit)),
     countWaits: (most) => run(() => waits.countWaits(most)),
     lastWaiting: (most) => run(() => waits.lastWaiting(most)),
-    waitingFor: (target, limit) => run(() => waits.waitingFor(target, limit)),
+    waitingFor: (target, limit, after = 0) => run(() => waits.waitingFor(target, limit, after)),
     write: (task, written, children) => run((tries) => steps.write(task, written, children, tries > 0)),
     forget: (task, names) => write(() => steps.forget(task, names)),
     keepEnds: (task, ended) => write(() => steps.keepEnds(task, ended)),

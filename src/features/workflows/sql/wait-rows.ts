@@ -82,7 +82,7 @@ function waitStatements(d: Dialect) {
 
     waitingFor: (p) => sql`
       select distinct task_id from dbq_waits ${d.joinEach} ${d.tasks}
-      where ${d.same("target", p.target)} and ${isWait} and dbq_tasks.id = task_id and ${sql.raw(unfinished)} order by task_id ${d.atMost(p.limit)}`,
+      where ${d.same("target", p.target)} and ${isWait} and task_id > ${p.after} and dbq_tasks.id = task_id and ${sql.raw(unfinished)} order by task_id ${d.atMost(p.limit)}`,
 
     waitsAfter: (p) =>
       sql`select ${all(p)} from dbq_waits where id > ${p.after} order by id ${d.atMost(p.limit)}`,
@@ -195,10 +195,11 @@ export class WaitRows {
     return [...new Set(found.map(([id]) => Number(id)))];
   }
 
-  *waitingFor(target: string, limit: number): Program<number[]> {
-    const found = (yield* rows(this.#s.waitingFor, { target, limit })).map(([id]) => Number(id));
+  *waitingFor(target: string, limit: number, after: number): Program<number[]> {
+    const found = (yield* rows(this.#s.waitingFor, { target, limit, after })).map(([id]) => Number(id));
     const parent = /^[1-9]\d*$/.test(target) ? yield* this.#waitsForManyWith(Number(target)) : undefined;
-    return [...new Set([...found, ...(parent === undefined ? [] : [parent])])].sort((a, b) => a - b);
+    const all = new Set([...found, ...(parent === undefined || parent <= after ? [] : [parent])]);
+    return [...all].sort((a, b) => a - b).slice(0, limit);
   }
 
   /** The parent of this unfinished task, if it waits for many children, and this is one of them. */
