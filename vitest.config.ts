@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { compiledSources } from "./test/support/compiled-sources.ts";
+import { ownProcess, reloading } from "./test/support/own-process.ts";
 
 /** Tests that take long, or need a server that few machines have: their file's name says so. */
 const long = "test/**/*.full.test.ts";
@@ -19,20 +20,10 @@ const generating = [
 ];
 
 /**
- * Tests that change nothing that a process has once (a timer, a listener, the registry of functions), and open no database
- * that waits for one: their files share a few processes, which load dbq once. All others have a process of their own.
+ * Quick tests whose file has a process of its own: those that listen to their process, set its variables or flags, or end it, and
+ * the two longest. The other quick files share a few processes, which load dbq once (`test/support/as-in-a-new-process.ts`).
  */
-const pure = [
-  "test/base/!(tasks)/**/*.test.ts",
-  "test/base/tasks/{backoff,kwargs,registry}.test.ts",
-  "test/errors.test.ts",
-  "test/property/**/*.test.ts",
-  "test/stores/sql/**/*.test.ts",
-  "test/types/**/*.test.ts",
-];
-
-/** Tests that replace a module of dbq or load dbq anew: vitest loads its sources itself for them. */
-const reloading = ["test/queue/fake-timers.test.ts", "test/features/dashboard/metrics.test.ts"];
+const alone = [...ownProcess, "test/conformance/{postgres,sqlite}.test.ts"];
 
 /** A run that starts one of these late waits for it alone, while the other core has nothing to do. The longest is first. */
 const longest = [
@@ -52,7 +43,10 @@ class LongestFirst extends BaseSequencer {
       longest.findIndex((file) => moduleId.endsWith(`/${file}`));
     const sorted = await super.sort(files);
     const long = sorted.filter((file) => placeOf(file) >= 0).sort((a, b) => placeOf(a) - placeOf(b));
-    return [...long, ...sorted.filter((file) => placeOf(file) < 0)];
+    const others = sorted.filter((file) => placeOf(file) < 0);
+    // A shared process ends where a file of its own comes next.
+    const sharing = ({ project }: TestSpecification) => project.name === "together";
+    return [...long, ...others].sort((a, b) => Number(sharing(a)) - Number(sharing(b)));
   }
 }
 
@@ -64,7 +58,7 @@ interface Files {
 interface Tier {
   /** The files that have a process of their own. */
   readonly alone: Files;
-  /** The files that share processes. */
+  /** The files that share processes, a process for each worker of vitest. */
   readonly together?: Files;
   /** The files for which vitest loads dbq's sources. */
   readonly reloading?: Files;
@@ -79,8 +73,8 @@ const few = Math.max(3, cores - 1);
 const tiers: Record<string, Tier> = {
   // `npm test`. Its tests wait more than they compute.
   quick: {
-    alone: { include: ["test/**/*.test.ts"], exclude: [long, faults, ...pure, ...reloading] },
-    together: { include: pure, exclude: [long] },
+    alone: { include: alone },
+    together: { include: ["test/**/*.test.ts"], exclude: [long, faults, ...alone, ...reloading] },
     reloading: { include: reloading },
     maxWorkers: cores + 2,
   },
@@ -125,5 +119,6 @@ export default defineConfig({
 
 function project(name: "alone" | "together" | "reloading", { include, exclude = [] }: Files) {
   const plugins = name === "reloading" ? [] : [compiledSources];
-  return { extends: true, plugins, test: { name, include, exclude, isolate: name !== "together" } } as const;
+  const shared = name === "together" && { isolate: false, setupFiles: "test/support/as-in-a-new-process.ts" };
+  return { extends: true, plugins, test: { name, include, exclude, ...shared } } as const;
 }
