@@ -64,3 +64,21 @@ export const suite: readonly Group[] = [
   racesGroup,
   contentionGroup,
 ];
+
+/** The groups about features. On Postgres they are full tests: `npm test` runs them on SQLite. */
+export const featureGroups: readonly Group[] = [
+  lookGroup,
+  purgeGroup,
+  logsGroup,
+  restartGroup,
+  agentsGroup,
+  drainsGroup,
+  transferGroup,
+  statsGroup,
+  failuresGroup,
+  causesGroup,
+  healthGroup,
+];
+
+/** All others: what enqueues, claims, settles, limits and wakes. */
+export const coreGroups: readonly Group[] = suite.filter((group) => !featureGroups.includes(group));

@@ -6,7 +6,7 @@ const onFile = (test: string) => ({
   test: `'SQLite, a file' > kinds of failures > ${test}`,
 });
 const onPostgres = (test: string) => ({
-  file: "test/conformance/postgres.test.ts",
+  file: "test/conformance/postgres-features.full.test.ts",
   test: `'Postgres' > kinds of failures > ${test}`,
 });
 

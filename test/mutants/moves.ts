@@ -86,7 +86,7 @@ export const moveFaults: readonly Mutant[] = [
     in: "refuse",
     find: "`tg_op = 'DELETE' or `",
     replace: "`tg_op <> 'DELETE' and `",
-    caughtBy: { file: "test/conformance/postgres.test.ts", test: `'Postgres' > ${deleted}` },
+    caughtBy: { file: "test/conformance/postgres-features.full.test.ts", test: `'Postgres' > ${deleted}` },
   },
   {
     name: "mysql-deletes-while-closing",
