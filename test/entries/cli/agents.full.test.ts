@@ -8,7 +8,8 @@ import { registeredNames, remoteTask } from "../../../src/index.ts";
 import * as childTasks from "../../features/executors/tasks.ts";
 import { ByHand } from "../../features/manager/setup.ts";
 import { deferred } from "../../support/queue.ts";
-import { dbq, dbqJson, folderWithQueue, isEvent, type Running, startDbq, tasks } from "./dbq.ts";
+import { dbq as dbqProcess, folderWithQueue, isEvent, type Running, startDbq, tasks } from "./dbq.ts";
+import { dbq, dbqJson } from "./in-process.ts";
 
 const add = remoteTask<(a: number, b: number) => number>("add");
 const untilAborted = remoteTask("untilAborted");
@@ -178,16 +179,16 @@ test("an agent says what is wrong with its token and its functions", async () =>
   const { folder, queue } = await setUp();
   const manager = startManager(folder);
   const url = await urlOf(manager);
-  expect(await dbq(folder, ["agent", url, tasks])).toMatchObject({
+  expect(await dbqProcess(folder, ["agent", url, tasks])).toMatchObject({
     code: 2,
     err: expect.stringContaining("DBQ_TOKEN"),
   });
-  const wrong = await dbq(folder, ["agent", url, tasks], { DBQ_TOKEN: "dbq_wrong" });
+  const wrong = await dbqProcess(folder, ["agent", url, tasks], { DBQ_TOKEN: "dbq_wrong" });
   expect(wrong).toMatchObject({ code: 1, err: expect.stringMatching(/^error: .* refused the token.*\n$/) });
   const refused = JSON.parse(await manager.out(isEvent("refused"))) as object;
   expect(refused).toMatchObject({ token: "unknown", address: "127.0.0.1" });
   const { token } = await dbqJson<{ token: string }>(folder, ["agent", "add", "few", "--funcs", "nothing"]);
-  const few = await dbq(folder, ["agent", url, tasks], { DBQ_TOKEN: token });
+  const few = await dbqProcess(folder, ["agent", url, tasks], { DBQ_TOKEN: token });
   expect(few).toMatchObject({ code: 1, err: expect.stringMatching(/asked for .*add.*--funcs/) });
   expect(await dbq(folder, ["agent", "add"])).toMatchObject({
     code: 2,
@@ -201,7 +202,7 @@ test("an agent says what is wrong with its token and its functions", async () =>
     code: 2,
     err: expect.stringContaining("dbq agents lists the agents"),
   });
-  const plain = await dbq(folder, ["agent", "http://10.0.0.1:7420", tasks], { DBQ_TOKEN: token });
+  const plain = await dbqProcess(folder, ["agent", "http://10.0.0.1:7420", tasks], { DBQ_TOKEN: token });
   expect(plain).toMatchObject({ code: 2, err: expect.stringContaining("use https:") });
   expect(await queue.listWorkers()).toEqual([]);
 });
@@ -245,7 +246,7 @@ test("a Manager and an agent name the address or the file that they cannot use",
     err: expect.stringMatching(/^error: .*tls: the certificate \(PEM\) cannot be used: no start line\n$/),
   });
   const secure = `https://127.0.0.1:${port}`;
-  const noCa = await dbq(folder, ["agent", secure, tasks, "--ca", "text.pem"], { DBQ_TOKEN: token });
+  const noCa = await dbqProcess(folder, ["agent", secure, tasks, "--ca", "text.pem"], { DBQ_TOKEN: token });
   expect(noCa).toMatchObject({
     code: 2,
     err: expect.stringMatching(/ca: expected certificates in PEM format/),

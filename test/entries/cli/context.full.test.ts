@@ -1,20 +1,14 @@
 /** `--context`: the command gives tasks what a module of the app makes, and closes it on each way out. */
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
 import { readPage, root } from "../../docs/pages.ts";
-import { dbqJson, folderWithQueue, isEvent, startDbq } from "./dbq.ts";
-
-// Runs before the imports: the modules of these tests import the sources.
-vi.hoisted(() => {
-  delete process.env.DBQ_COMPILED;
-});
-
-const source = new URL("../../../src/index.ts", import.meta.url).href;
+import { dbqUrl, folderWithQueue, isEvent, startDbq, startFromSources } from "./dbq.ts";
+import { dbqJson } from "./in-process.ts";
 
 const tasksModule = `
-  import { currentTask, task } from ${JSON.stringify(source)};
+  import { currentTask, task } from ${JSON.stringify(dbqUrl)};
   task("greet", async (name) => currentTask().context.greeting + " " + name);
   task("wait", async () => { await new Promise((resolve) => currentTask().signal.addEventListener("abort", resolve)); });
   task("explode", async () => { setTimeout(() => { throw new Error("out of nowhere") }); await new Promise(() => {}); }, { maxRetries: 0 });
@@ -39,6 +33,7 @@ async function folderWith(context: string, name = "context.mjs") {
 async function folderOfPage() {
   const { folder, queue } = await folderWithQueue();
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
+  const source = new URL("../../../src/index.ts", import.meta.url).href;
   const { code } = readPage("docs/workers-and-shutdown.md");
   for (const file of ["context.ts", "shop-tasks.ts"]) {
     const text = code.find((block) => block.text.startsWith(`// ${file}\n`))?.text ?? "";
@@ -52,7 +47,8 @@ async function folderOfPage() {
 test("the example of docs/workers-and-shutdown.md runs", async () => {
   const { folder, queue, args } = await folderOfPage();
   const id = await queue.enqueueTask(remoteTask<(item: string) => Promise<number>>("order"), "a book");
-  const { code, err } = await startDbq(folder, [...args.slice(0, -1), "dbq.db", "--until-idle"]).ended;
+  const { code, err } = await startFromSources(folder, [...args.slice(0, -1), "dbq.db", "--until-idle"])
+    .ended;
   expect([code, err]).toEqual([0, expect.not.stringContaining("rror")]);
   expect(await queue.awaitTaskResult(id)).toBe(1);
 });
@@ -110,7 +106,7 @@ test("a worker that cannot start closes the context, and its own error is what e
   writeFileSync(
     join(folder, "tasks.mjs"),
     `${tasksModule}
-     import { Worker } from ${JSON.stringify(source)};
+     import { Worker } from ${JSON.stringify(dbqUrl)};
      Worker.prototype.start = async () => { throw new Error("no start") };`,
   );
   const { code, out, err } = await start().ended;

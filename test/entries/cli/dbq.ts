@@ -17,9 +17,20 @@ const compiled = process.env.DBQ_COMPILED;
 /** A module of `fixtures/`. */
 export function fixture(name: string): string {
   return compiled === undefined
-    ? fileURLToPath(new URL(`fixtures/${name}.ts`, import.meta.url))
+    ? sourceOfFixture(name)
     : join(compiled, `test/entries/cli/fixtures/${name}.js`);
 }
+
+/** The same, for `startFromSources`. */
+export function sourceOfFixture(name: string): string {
+  return fileURLToPath(new URL(`fixtures/${name}.ts`, import.meta.url));
+}
+
+/** What a module that a test writes imports to get the dbq of the command. */
+export const dbqUrl =
+  compiled === undefined
+    ? new URL("../../../src/index.ts", import.meta.url).href
+    : pathToFileURL(join(compiled, "src/index.js")).href;
 
 /** The module whose tasks the workers of these tests run. */
 export const tasks = fixture("tasks");
@@ -60,16 +71,22 @@ export function cleanEnv(more: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(kept), ...more };
 }
 
+const fromSources: readonly [string, ...string[]] = [process.execPath, "--import", tsx, main];
+
 /** Program and arguments that start the command. */
 export const program: readonly [string, ...string[]] =
-  compiled === undefined
-    ? [process.execPath, "--import", tsx, main]
-    : [process.execPath, join(compiled, "src/entries/cli/main.js")];
+  compiled === undefined ? fromSources : [process.execPath, join(compiled, "src/entries/cli/main.js")];
 
 /** Starts a command in `folder`; it is killed when the test ends before it does. */
 export function startDbq(folder: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
   const [node, ...before] = program;
   return running(spawn(node, [...before, ...args], { cwd: folder, env: cleanEnv(env) }));
+}
+
+/** The same under tsx, for modules that are TypeScript and import the sources. */
+export function startFromSources(folder: string, args: readonly string[]): Running {
+  const [node, ...before] = fromSources;
+  return start(folder, node, [...before, ...args]);
 }
 
 /** Starts another program in the same way. */

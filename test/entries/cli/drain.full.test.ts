@@ -7,7 +7,8 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
 import { newRedis, restartableRedis } from "../../support/redis.ts";
 import { isMissing } from "../../support/server.ts";
-import { dbq, folderWithQueue, isEvent, startDbq } from "./dbq.ts";
+import { folderWithQueue, isEvent, startDbq } from "./dbq.ts";
+import { dbq } from "./in-process.ts";
 
 const send = remoteTask("send", { queueName: "mail" });
 

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openQueue, remoteTask } from "../../../src/index.ts";
 import { temporaryFolder } from "../../support/queue.ts";
-import { dbq, tasks } from "./dbq.ts";
+import { dbq as dbqProcess, tasks } from "./dbq.ts";
+import { dbq } from "./in-process.ts";
 
 const greet = remoteTask<(name: string) => Promise<string>>("greet");
 
@@ -64,7 +65,7 @@ test("a worker of the command runs encrypted tasks, and what the tasks of its mo
   await queue.cancelTask(unknown);
   const id = await queue.enqueueTask(remoteTask<() => Promise<number>>("chain"));
   const keys = named(["old", oldKey]);
-  const { code } = await dbq(folder, ["worker", tasks, "--json", "--until-idle"], keys);
+  const { code } = await dbqProcess(folder, ["worker", tasks, "--json", "--until-idle"], keys);
   expect(code).toBe(0);
   const enqueued = await queue.awaitTaskResult<number>(id);
   expect(await queue.getTask(enqueued)).toMatchObject({ func: "add", args: [20, 22], result: 42 });

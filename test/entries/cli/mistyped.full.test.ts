@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { openQueue } from "../../../src/index.ts";
 import { temporaryFolder, temporaryQueue } from "../../support/queue.ts";
-import { dbq, folderWithQueue, inPairs } from "./dbq.ts";
+import { folderWithQueue } from "./dbq.ts";
+import { dbq } from "./in-process.ts";
 
 const mistyped = [
   "DBQ_URL=postgres://u:S3CRET@h/db",
@@ -26,23 +27,23 @@ test("commands that create a database refuse a mistyped URL without showing its 
     ["migrate", "--db", url],
     ["move", "--to", url],
   ]);
-  await inPairs(commands, async (args) => {
+  for (const args of commands) {
     const { code, out, err } = await dbq(folder, args);
     expect([args, code, out]).toEqual([args, 2, ""]);
     expect(err).toMatch(/^error: .*\*\*\*.* looks like the URL of a server.*\n$/);
     expect(err).not.toContain("openQueue");
     expect(err).not.toContain("S3CRET");
-  });
+  }
   expect(readdirSync(folder).filter((name) => !left.includes(name))).toEqual([]);
 });
 
 test("commands that read report a mistyped URL as a missing file without showing its password", async () => {
   const folder = temporaryFolder();
-  await inPairs(mistyped, async (url) => {
+  for (const url of mistyped) {
     const { code, err } = await dbq(folder, ["list", "--db", url]);
     expect([url, code, err]).toEqual([url, 1, expect.stringContaining("there is no such file")]);
     expect(err).not.toContain("S3CRET");
-  });
+  }
 });
 
 describe("a path", () => {

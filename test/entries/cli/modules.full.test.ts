@@ -3,18 +3,24 @@ import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync 
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
 import { temporaryFolder } from "../../support/queue.ts";
-import { dbq, fixture, folderWithQueue, inPairs, isEvent, start, startDbq, tasks } from "./dbq.ts";
-
-// Runs before the imports: the modules of these tests are TypeScript and import the sources.
-vi.hoisted(() => {
-  delete process.env.DBQ_COMPILED;
-});
+import {
+  dbq,
+  dbqUrl,
+  fixture,
+  folderWithQueue,
+  inPairs,
+  isEvent,
+  sourceOfFixture,
+  start,
+  startDbq,
+  startFromSources,
+  tasks,
+} from "./dbq.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
-const source = pathToFileURL(join(root, "src/index.ts")).href;
 
 const failsWith = (error: string, code: string) => `throw Object.assign(${error}, { code: "${code}" });`;
 
@@ -81,11 +87,11 @@ test("modules are relative to the current folder, and one may import another", a
   const { folder, queue } = await folderWithQueue();
   writeFileSync(
     join(folder, "inner.mjs"),
-    `import { task } from ${JSON.stringify(source)}; export const inner = task("inner", async () => 1);`,
+    `import { task } from ${JSON.stringify(dbqUrl)}; export const inner = task("inner", async () => 1);`,
   );
   writeFileSync(
     join(folder, "outer.mjs"),
-    `import { task } from ${JSON.stringify(source)}; import "./inner.mjs"; export const outer = task("outer", async () => 2);`,
+    `import { task } from ${JSON.stringify(dbqUrl)}; import "./inner.mjs"; export const outer = task("outer", async () => 2);`,
   );
   const worker = startDbq(folder, ["worker", "outer.mjs", "./inner.mjs", tasks, "--json"]);
   const ready = JSON.parse(await worker.out(isEvent("ready")));
@@ -112,7 +118,7 @@ test("a worker runs the tasks of a CommonJS module, which under tsx has its own 
     `import { currentTask, task } from "dbq-ts";
      export const here = task("here", async (n: number) => { void Promise.reject(new Error("stray")); return currentTask().id + n; });`,
   );
-  const worker = startDbq(folder, ["worker", tasks, "tasks.ts", "--json"]);
+  const worker = startFromSources(folder, ["worker", sourceOfFixture("tasks"), "tasks.ts", "--json"]);
   const id = await queue.enqueueTask(remoteTask<(n: number) => Promise<number>>("here"), 1);
   await worker.out(isEvent("completed", id));
   expect(await queue.awaitTaskResult(id)).toBe(id + 1);

@@ -11,17 +11,8 @@ import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { temporaryFolder, temporaryQueue } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
-import {
-  dbq,
-  dbqJson,
-  folderWithQueue,
-  inPairs,
-  isEvent,
-  program,
-  start,
-  startDbq,
-  startWorker,
-} from "./dbq.ts";
+import { folderWithQueue, isEvent, program, start, startDbq, startWorker } from "./dbq.ts";
+import { dbq, dbqJson } from "./in-process.ts";
 
 const task = remoteTask<() => Promise<void>>("f");
 const noPostgres = isMissing(await postgresServer());
@@ -93,11 +84,11 @@ test("move refuses wrong targets as wrong usage", async () => {
     [["move", "--from", "dbq.db", "--to", "sqlite::memory:"], "memory"],
     [["move", "--from", "dbq.db", "--to", "redis://there"], "redis"],
   ];
-  await inPairs(wrong, async ([args, named]) => {
+  for (const [args, named] of wrong) {
     const { code, out, err } = await dbq(folder, args);
     expect([args, code, out, err.trimEnd().split("\n").length]).toEqual([args, 2, "", 1]);
     expect(err).toContain(named);
-  });
+  }
   const { code, err } = await dbq(folder, ["move", "--from", "none.db", "--to", "new.db"]);
   expect([code, err.includes("none.db: there is no such file")]).toEqual([1, true]);
   expect(existsSync(join(folder, "new.db"))).toBe(false);

@@ -1,16 +1,11 @@
 /** `--redact` and `DBQ_REDACT`: what commands show of tasks. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { Worker } from "../../../src/index.ts";
 import { failing } from "../../features/failures/scenario.ts";
-import { folderWithQueue, isEvent, startDbq } from "./dbq.ts";
+import { dbqUrl, folderWithQueue, isEvent, startDbq } from "./dbq.ts";
 import { dbq } from "./in-process.ts";
-
-// Runs before the imports: the modules of these tests import the sources.
-vi.hoisted(() => {
-  delete process.env.DBQ_COMPILED;
-});
 
 const hiding = `export default (task) => ({ ...task, args: ["***"], kwargs: {}, meta: {}, result: undefined, error: null, progressNote: null });`;
 
@@ -97,10 +92,9 @@ test("a module that exports no function is refused", async () => {
 test("the log of a worker, tail, and the result of enqueue --wait are without what redact hides", async () => {
   const { folder, queue } = await folderWithQueue();
   writeFileSync(join(folder, "redact.mjs"), hiding);
-  const source = new URL("../../../src/index.ts", import.meta.url).href;
   writeFileSync(
     join(folder, "tasks.mjs"),
-    `import { currentTask, task } from ${JSON.stringify(source)};
+    `import { currentTask, task } from ${JSON.stringify(dbqUrl)};
      task("fail", async (text) => { currentTask().log("log of " + text); throw new Error("no " + text) }, { maxRetries: 0 });
      task("echo", async (text) => text);`,
   );

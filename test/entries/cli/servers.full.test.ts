@@ -3,7 +3,8 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { openQueue, type Queue, remoteTask, type Task } from "../../../src/index.ts";
 import { temporaryFolder } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
-import { dbq, dbqJson, inPairs, isEvent, type Running, startDbq, tasks } from "./dbq.ts";
+import { dbq as dbqProcess, type Ended, isEvent, type Running, startDbq, tasks } from "./dbq.ts";
+import { dbq as dbqHere, dbqJson } from "./in-process.ts";
 import { mysql, password, postgres, type ServerGround, type ServerPlace } from "./server-places.ts";
 
 const add = remoteTask<(a: number, b: number) => Promise<number>>("add");
@@ -40,6 +41,11 @@ async function startWorker(folder: string, ...args: string[]): Promise<Running> 
   const worker = startDbq(folder, ["worker", tasks, "--json", ...args]);
   await worker.out(isEvent("ready"));
   return worker;
+}
+
+/** Runs a command to its end: a worker in a process of its own, since it loads a module, and the others in this one. */
+function dbq(folder: string, args: readonly string[], env?: NodeJS.ProcessEnv): Promise<Ended> {
+  return (args[0] === "worker" ? dbqProcess : dbqHere)(folder, args, env);
 }
 
 const hostOf = (url: string) => new URL(url).hostname;
@@ -83,12 +89,12 @@ for (const ground of [postgres, mysql]) {
     test("commands on a database without tables advise to migrate and create none", async () => {
       const { url } = await newPlace(ground);
       const folder = temporaryFolder();
-      await inPairs([...reading, ...changing, ["tail"]], async (args) => {
+      for (const args of [...reading, ...changing, ["tail"]]) {
         const { code, out, err } = await dbq(folder, [...args, "--db", url]);
         expect([args[0], code, out]).toEqual([args[0], 1, ""]);
         expect(err).toContain('there is no table dbq_tasks: run "dbq migrate"');
         expect(err).not.toContain(password);
-      });
+      }
     });
 
     test("an unreachable database is named on one line, without its password", async () => {
@@ -105,7 +111,7 @@ for (const ground of [postgres, mysql]) {
         [wrongPort.href, "ECONNREFUSED", ["tail"]],
         [wrongPort.href, "ECONNREFUSED", ["doctor"]],
       ];
-      await inPairs(cases, async ([db, named, args]) => {
+      for (const [db, named, args] of cases) {
         const { code, out, err } = await dbq(folder, [...args, "--db", db]);
         expect([args[0], code, out, err.trimEnd().split("\n").length]).toEqual([args[0], 1, "", 1]);
         expect(err).toContain(hostOf(url));
@@ -113,25 +119,25 @@ for (const ground of [postgres, mysql]) {
         const asJson = await dbq(folder, [...args, "--json"], { DBQ_URL: db });
         expect(JSON.parse(asJson.err)).toMatchObject({ error: { code: "DBQ_DATABASE" } });
         expect(err + asJson.err + asJson.out).not.toContain(password);
-      });
+      }
     });
 
     test("a read-only user can read, and gets an error that names a missing right", async () => {
       const { place, queue } = await placeWithQueue(ground);
       const folder = temporaryFolder();
       await queue.enqueueTask(add.with({ delay: "1h" }), 1, 2);
-      await inPairs(reading, async (args) => {
+      for (const args of reading) {
         expect([args[0], await dbq(folder, [...args, "--db", place.readOnly])]).toMatchObject([
           args[0],
           { code: 0, err: "" },
         ]);
-      });
-      await inPairs([...changing, ...writing], async (args) => {
+      }
+      for (const args of [...changing, ...writing]) {
         const { code, err } = await dbq(folder, [...args, "--db", place.readOnly]);
         expect([args[0], code]).toEqual([args[0], 1]);
         expect(err).toMatch(/denied .*dbq_(tasks|attempts|workers|settings)/);
         expect(err).not.toContain(password);
-      });
+      }
       expect((await queue.listTasks()).map(({ status }) => status)).toEqual(["scheduled"]);
     });
 

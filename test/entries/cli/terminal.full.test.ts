@@ -7,7 +7,6 @@ import { jsonList } from "../../../src/entries/cli/output.ts";
 import { columnsOf, jsonText, shortened } from "../../../src/entries/cli/text.ts";
 import { remoteTask, type Task } from "../../../src/index.ts";
 import {
-  dbq,
   type Ended,
   folderWithQueue,
   inPairs,
@@ -18,6 +17,7 @@ import {
   startWorker,
   tasks,
 } from "./dbq.ts";
+import { dbq } from "./in-process.ts";
 
 /** Clears the screen, sets the title, rings the bell, has the CSI of C1, reorders and hides text, breaks lines. */
 const hostile =
@@ -99,7 +99,7 @@ test("commands that read or operate escape the control characters of a task's da
     ["list", "--json"],
     ["show", id, "--json"],
   ];
-  await inPairs(commands, (args) => expectEscaped(folder, args));
+  for (const args of commands) await expectEscaped(folder, args);
   // These commands change the task, so they run one after the other.
   for (const args of [
     ["cancel", id],

@@ -3,21 +3,14 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { remoteTask } from "../../../src/index.ts";
-import { dbq, folderWithQueue, startDbq } from "./dbq.ts";
-
-// Runs before the imports: the modules of these tests import the sources.
-vi.hoisted(() => {
-  delete process.env.DBQ_COMPILED;
-});
-
-const source = new URL("../../../src/index.ts", import.meta.url).href;
+import { dbq, dbqUrl, folderWithQueue, startDbq } from "./dbq.ts";
 
 /** Writes tasks.mjs, which imports what its task returns from another module. */
 function write(folder: string, answer: string): void {
   writeFileSync(join(folder, "answer.mjs"), `export const answer = ${JSON.stringify(answer)};`);
   writeFileSync(
     join(folder, "tasks.mjs"),
-    `import { task } from ${JSON.stringify(source)};
+    `import { task } from ${JSON.stringify(dbqUrl)};
      import { answer } from "./answer.mjs";
      export const ask = task("ask", async () => answer);
      console.log("loaded " + answer);`,
@@ -87,7 +80,7 @@ test("--watch sees a change that was made between a module's import and the firs
   writeFileSync(
     join(folder, "tasks.mjs"),
     `import { existsSync, writeFileSync } from "node:fs";
-     import { task } from ${JSON.stringify(source)};
+     import { task } from ${JSON.stringify(dbqUrl)};
      if (!existsSync("begun")) process.kill(process.ppid, "SIGSTOP");
      const { answer } = await import("./answer.mjs");
      if (!existsSync("begun")) {
@@ -110,7 +103,7 @@ test("a worker that --watch stops for a change finishes its task first, and then
   const slow = remoteTask<() => Promise<string>>("slow");
   const module = (answer: string) => `
     import { existsSync } from "node:fs";
-    import { task, currentTask } from ${JSON.stringify(source)};
+    import { task, currentTask } from ${JSON.stringify(dbqUrl)};
     task("slow", async () => {
       currentTask().progress(1);
       while (!existsSync("go")) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -138,7 +131,7 @@ test("--watch starts a worker again whose event loop is blocked, and the task ru
   const { folder, queue } = await folderWithQueue();
   const endless = remoteTask<() => Promise<string>>("endless");
   const module = (body: string) => `
-    import { task } from ${JSON.stringify(source)};
+    import { task } from ${JSON.stringify(dbqUrl)};
     task("endless", async () => { ${body} });`;
   writeFileSync(join(folder, "tasks.mjs"), module('console.log("stuck"); for (;;);'));
   const args = ["worker", "tasks.mjs", "--watch", "--grace", "50ms", "--db", "dbq.db"];
