@@ -47,7 +47,7 @@ test.each(Object.entries(acts))(
     const acting = act(queue, { onProgress }).then(() => {
       isOver = true;
     });
-    await vi.waitUntil(() => onProgress.mock.calls.length > 0);
+    await vi.waitUntil(() => onProgress.mock.calls.length > 0, { timeout: 10_000 });
     await sleep(40);
     expect([onProgress.mock.calls.length, isOver]).toEqual([1, false]);
     onProgress.mockResolvedValue(undefined);
