@@ -109,6 +109,7 @@ export type {
   Cause,
   CauseAction,
   CauseChange,
+  CauseFix,
   CauseKind,
   CauseThresholdChanges,
   CauseThresholds,

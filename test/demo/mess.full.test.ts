@@ -27,15 +27,27 @@ const places = [
 /** Each kind but that of the database, whose facts are those of this machine. */
 const expected = [
   { key: "paused:queueName:mail", command: "dbq resume --queue mail", action: "resume", tasks: 40 },
-  { key: "limited:func:chargeCard", command: "dbq limit --func chargeCard --rate N/1m", action: "limit" },
-  { key: "unserved:default:makeThumbnail", command: null, tasks: 20 },
-  { key: "failing:sendInvoice", command: "dbq pause --func sendInvoice", action: "pause" },
+  {
+    ...{ key: "limited:func:chargeCard", command: /^dbq limit --func chargeCard --rate \d+\/1m$/ },
+    ...{ action: "limit", advice: /^choose less/ },
+  },
+  {
+    ...{ key: "unserved:default:makeThumbnail", command: null, tasks: 20 },
+    advice: /`dbq worker --queue default tasks.js`$/,
+  },
+  {
+    ...{ key: "failing:sendInvoice", command: "dbq pause --func sendInvoice", action: "pause" },
+    advice: /^`dbq failures --func sendInvoice`/,
+  },
   { key: /^hung:\d+$/, command: /^dbq cancel \d+$/, action: "cancel" },
-  { key: /^frozen:/, command: null },
-  { key: "crashing:func:convertVideo", command: "dbq pause --func convertVideo", action: "pause" },
+  { key: /^frozen:/, command: null, advice: /`kill -9 \d+`$/ },
+  {
+    ...{ key: "crashing:func:convertVideo", command: "dbq pause --func convertVideo", action: "pause" },
+    advice: /^`dbq show \d+`/,
+  },
   { key: "piling:stock report", command: "dbq schedule edit 'stock report' --overlap skip", action: "edit" },
-  { key: "behind:search", command: null },
-  { key: "starved:search:priority:1", command: null },
+  { key: "behind:search", command: null, advice: /`dbq worker --queue search tasks.js`/ },
+  { key: "starved:search:priority:1", command: null, advice: /^give it a higher priority/ },
 ];
 
 const matching = (value: unknown) => (value instanceof RegExp ? expect.stringMatching(value) : value);
@@ -53,11 +65,15 @@ for (const [name, isThere, place] of places)
     onTestFinished(() => queue.close());
     const causes = (await queue.listCauses()).filter(({ kind }) => kind !== "database");
     expect(causes.map(({ key }) => key)).toHaveLength(10);
-    for (const { key, command, action, tasks } of expected)
+    for (const { key, command, action, advice = null, tasks } of expected)
       expect(causes).toContainEqual(
         expect.objectContaining({
           key: matching(key),
-          fix: { command: matching(command), action: action ? expect.objectContaining({ action }) : null },
+          fix: {
+            command: matching(command),
+            action: action ? expect.objectContaining({ action }) : null,
+            advice: matching(advice),
+          },
           ...(tasks === undefined ? {} : { tasks }),
         }),
       );

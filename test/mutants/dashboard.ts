@@ -460,8 +460,8 @@ export const dashboardFaults: readonly Mutant[] = [
   {
     name: "a-raised-limit-is-the-one-that-is-used-up",
     why: "The button that raises a limit sets the same limit once more.",
-    in: "limited",
-    find: "isFull ? 2 * concurrency : concurrency",
+    in: "raised",
+    find: "roomFor(tasks, running, slotsFor(limit, facts))",
     replace: "concurrency",
     caughtBy: {
       file: "test/features/causes/causes.test.ts",

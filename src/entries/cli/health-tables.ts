@@ -1,6 +1,6 @@
-/** The health of a queue as text, for `stats` and `doctor`. */
-import type { DrainLag, LimitInfo, LimitTarget, UnclaimedTasks, WorkerHealth } from "../../index.ts";
-import { type Cell, line, table } from "./output.ts";
+/** The health of a queue as text, for `stats`, `doctor`, `top` and `causes`. */
+import type { Cause, DrainLag, LimitInfo, LimitTarget, UnclaimedTasks, WorkerHealth } from "../../index.ts";
+import { type Cell, line, sentence, table } from "./output.ts";
 import { shortened, span, typedDuration } from "./text.ts";
 
 export function printWorkers(workers: readonly WorkerHealth[]): void {
@@ -113,4 +113,16 @@ export const unsetNameText = (name: string): string =>
 export function unclaimedText({ func, queueName, tasks, pendingFor, reason }: UnclaimedTasks): string {
   const how = pendingFor === null ? "scheduled" : `pending for ${span(pendingFor)}`;
   return `${tasks} of ${shortened(func, 80)} in queue ${shortened(queueName, 80)}, ${how}: ${reason}`;
+}
+
+/** The same, and what to do about it. */
+export const unclaimedProblem = (tasks: UnclaimedTasks): string => `${unclaimedText(tasks)}; ${tasks.advice}`;
+
+/** Why, and below it the repairs: a command stands alone on its line, so that it can be copied. */
+export function printCause({ severity, why, fix, otherFix }: Cause): void {
+  sentence({ text: `${severity}:`, color: severity === "critical" ? "red" : "yellow" }, why);
+  for (const { command, advice } of otherFix === undefined ? [fix] : [fix, otherFix]) {
+    if (command !== null) line(`  ${command}`);
+    if (advice !== null) line(`  ${advice}`);
+  }
 }

@@ -52,8 +52,6 @@ export const dateAt = (time: number): Date => new Date(Math.min(Math.max(time, -
 
 const mostTime = 8.64e15;
 
-export const noFix = { command: null, action: null };
-
 /**
  * Says how many tasks wait, such as `3 tasks of send wait`.
  * @param of words between the number and the verb, such as ` of send`

@@ -37,6 +37,16 @@ export interface CauseAction {
   fields: Record<string, string>;
 }
 
+/** What repairs a cause: the same for commands and pages. */
+export interface CauseFix {
+  /** A command of `dbq`; `null`: none helps. */
+  command: string | null;
+  /** An action of the dashboard; `null`: none helps. */
+  action: CauseAction | null;
+  /** What a person does besides, as a sentence without its full stop, with commands between backticks; `null`: nothing. */
+  advice: string | null;
+}
+
 /** Something that is wrong now, and what repairs it. */
 export interface Cause {
   /** Kind and subject: the same problem has the same key in every process. */
@@ -64,11 +74,9 @@ export interface Cause {
   nextAt?: Date;
   /** A sentence for people, without its full stop. */
   why: string;
-  fix: {
-    /** A command of `dbq`; `null`: none helps. */
-    command: string | null;
-    action: CauseAction | null;
-  };
+  fix: CauseFix;
+  /** What it needs besides: of `piling`, what becomes of the tasks that wait. */
+  otherFix?: CauseFix;
 }
 
 /** What `queue.watchCauses` reports. */

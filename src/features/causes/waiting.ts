@@ -3,7 +3,8 @@ import { roughSpan } from "../../base/text/durations.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import type { LimitInfo } from "../limits/methods.ts";
 import type { HeadOfLevel, RecordedDepth } from "./contract.ts";
-import { dateAt, type Facts, type Found, keyOf, noFix, tasksWait } from "./facts.ts";
+import { dateAt, type Facts, type Found, keyOf, tasksWait } from "./facts.ts";
+import { addWorkers, raisePriority } from "./repairs.ts";
 
 const minute = 60_000;
 
@@ -38,6 +39,7 @@ export function behind(facts: Facts): Found[] {
     if (work < (first.more ? thresholds.behindFor : leastWork)) return [];
     // Nobody runs them: that is a cause of its own.
     if (work === Number.POSITIVE_INFINITY && isUnserved(facts, queueName)) return [];
+    const left = catchesUpIn(records);
     return [
       {
         key: keyOf("behind", queueName),
@@ -46,8 +48,8 @@ export function behind(facts: Facts): Found[] {
         queueName,
         tasks: last.pending,
         ...(queue.oldestPendingAge === null ? {} : { oldestAge: queue.oldestPendingAge }),
-        why: `${tasksWait(last.pending, ` in the queue ${queueName}`, last.more)}${growth(first, last)}; ${outlook(records)}`,
-        fix: noFix,
+        why: `${tasksWait(last.pending, ` in the queue ${queueName}`, last.more)}${growth(first, last)}; ${outlook(left)}`,
+        fix: addWorkers(queueName, left !== null),
       },
     ];
   });
@@ -78,13 +80,17 @@ const growth = (first: RecordedDepth, last: RecordedDepth): string =>
     ? `, for ${roughSpan(first.age)}`
     : `, ${last.pending - first.pending} more than ${roughSpan(first.age)} ago`;
 
-function outlook(records: readonly RecordedDepth[]): string {
+/** Milliseconds until none is pending at the present rate; null: it never is. */
+function catchesUpIn(records: readonly RecordedDepth[]): number | null {
   const [before, last] = [records.at(-ratedBy), records.at(-1)];
   const lost = before && last ? (before.pending - last.pending) / (before.age - last.age) : 0;
-  return lost > 0 && last
-    ? `at the present rate it has caught up in ${roughSpan(last.pending / lost)}`
-    : "at the present rate it never catches up";
+  return lost > 0 && last ? last.pending / lost : null;
 }
+
+const outlook = (left: number | null): string =>
+  left === null
+    ? "at the present rate it never catches up"
+    : `at the present rate it has caught up in ${roughSpan(left)}`;
 
 const isUnserved = ({ health }: Facts, queueName: string, func?: string): boolean =>
   health.unservedFunctions.some(
@@ -130,7 +136,7 @@ function starvedBy(head: HeadOfLevel, key: string, overtaken: number, now: numbe
     taskId,
     oldestAge: age,
     why: `task ${taskId} (${func}) ${of} in the queue ${queueName} has waited for ${roughSpan(age)}, while ${overtaken} tasks that came after it have started`,
-    fix: noFix,
+    fix: raisePriority(taskId),
   };
 }
 

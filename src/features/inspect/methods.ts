@@ -15,8 +15,10 @@ export interface UnclaimedTasks {
   tasks: number;
   /** Milliseconds that the oldest of those that come next has been pending; `null`: they are not due yet. */
   pendingFor: number | null;
-  /** A sentence for people. */
+  /** Why, as a part of a sentence for people. */
   reason: string;
+  /** What a person does about it, as such a part with commands between backticks. */
+  advice: string;
 }
 
 /** One queue, as `queue.health()` found it. */

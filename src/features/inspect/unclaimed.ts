@@ -2,6 +2,7 @@
 import { systemClock } from "../../base/runtime/clock.ts";
 import type { PendingTasks } from "../../base/tasks/pending.ts";
 import type { WorkerHealth } from "../../base/tasks/worker-health.ts";
+import { quoted } from "../../base/text/shell.ts";
 import { sealedBy } from "../../base/values/sealed.ts";
 import type { TaskCount } from "../../store.ts";
 import type { LimitRecord, LimitState } from "../limits/contract.ts";
@@ -41,12 +42,16 @@ export function findUnclaimed(
     const reason = isUnknown(func)
       ? unknownReason
       : reasonFor(queueName, oldestPendingAge ?? 0, alive, running);
+    const pendingFor = oldestPendingAge ?? 0;
     if (reason !== undefined)
-      found.push({ func, queueName, tasks: pending, pendingFor: oldestPendingAge ?? 0, reason });
+      found.push({ func, queueName, tasks: pending, pendingFor, reason, advice: startWorker(queueName) });
   }
   for (const { func, queueName, count } of scheduled)
     if (isUnknown(func))
-      found.push({ func, queueName, tasks: count, pendingFor: null, reason: unknownReason });
+      found.push({
+        ...{ func, queueName, tasks: count, pendingFor: null },
+        ...{ reason: unknownReason, advice: startWorker(queueName) },
+      });
   const held = new Held(limits, shared);
   const isBlamed = ({ queueName, func, reason }: UnclaimedTasks) =>
     reason === unknownReason || reason === unservedReason || !held.mayHold(queueName, func);
@@ -56,7 +61,7 @@ export function findUnclaimed(
   return found
     .filter(({ queueName }) => !carriedIs(true, queueName) && !held.isPaused(queueName))
     .filter(isBlamed)
-    .map((tasks) => (waitsForDrain(tasks.queueName) ? { ...tasks, reason: noDrainReason } : tasks))
+    .map((tasks) => (waitsForDrain(tasks.queueName) ? waitingForDrain(tasks) : tasks))
     .sort(byName);
 }
 
@@ -78,9 +83,15 @@ export async function withKeys(
     const key = head && sealedBy(head.args);
     if (head === undefined || key === undefined || !left.includes(tasks)) return tasks;
     const isHandedBack = head.generationId > 1 && head.retryCount === 0;
-    if (!isHandedBack) return { ...tasks, reason: `${tasks.reason}, or has the key ${key} of its tasks` };
+    const advice = `give the workers of its queue the key ${key}`;
+    if (!isHandedBack)
+      return {
+        ...tasks,
+        reason: `${tasks.reason}, or has the key ${key} of its tasks`,
+        advice: `${tasks.advice}; or ${advice}`,
+      };
     const reason = `a live worker of its queue took task ${head.taskId}, and left it alone: probably no worker has the key ${key}, with which it is encrypted`;
-    return { ...tasks, reason, pendingFor: Math.max(tasks.pendingFor ?? 0, head.age) };
+    return { ...tasks, reason, advice, pendingFor: Math.max(tasks.pendingFor ?? 0, head.age) };
   });
 }
 
@@ -120,7 +131,16 @@ class Held {
 const unknownReason = "none of the given modules registers it";
 const unservedReason = "no live worker serves its queue";
 const leftText = "had a free slot and did not take it";
-const noDrainReason = "no drain carries its queue, as one did before: start dbq drain";
+const noDrainReason = "no drain carries its queue, as one did before";
+
+const startWorker = (queueName: string): string =>
+  `start a worker with the module that registers it: \`dbq worker --queue ${quoted(queueName)} tasks.js\``;
+
+const waitingForDrain = (tasks: UnclaimedTasks): UnclaimedTasks => ({
+  ...tasks,
+  reason: noDrainReason,
+  advice: `start its drain: \`dbq drain --queue ${quoted(tasks.queueName)} --to TARGET\``,
+});
 
 const servingOf = (queueName: string, alive: readonly WorkerHealth[]) =>
   alive.filter(({ queueNames }) => queueNames.includes(queueName));

@@ -76,6 +76,7 @@ describe("the screen of dbq top", () => {
   test("many functions that nobody takes leave the tables their rows", () => {
     const unservedFunctions = Array.from({ length: 500 }, (_, i) => ({
       ...{ func: `lost-${i}`, queueName: "lost", tasks: 1, pendingFor: 5_000, reason: "no live worker" },
+      advice: "start one",
     }));
     const look = { ...lookOf(30, 2), unservedFunctions };
     const lines = shown(look, 100, 24);

@@ -1,7 +1,15 @@
 /** `queue.listCauses()`: each kind of cause, made by the thing itself, and that it is gone after its repair. */
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { internalsOf } from "../../../src/features/queue.ts";
-import { type Cause, type Limit, type Queue, remoteTask, task, Worker } from "../../../src/index.ts";
+import {
+  type Cause,
+  type Limit,
+  type Queue,
+  remoteTask,
+  ThrottleTask,
+  task,
+  Worker,
+} from "../../../src/index.ts";
 import { newWorker } from "../../conformance/arrange.ts";
 import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { queueOnFile } from "../../worker/setup.ts";
@@ -36,7 +44,10 @@ test("tasks that no worker takes are unserved, and critical", async () => {
     func: "nobody",
     queueName: "default",
     tasks: 1,
-    fix: { command: null, action: null },
+    fix: {
+      ...{ command: null, action: null },
+      advice: "start a worker with the module that registers it: `dbq worker --queue default tasks.js`",
+    },
   });
   expect(cause?.why).toContain(
     "1 task of nobody in the queue default waits for 2 min: no live worker serves its queue",
@@ -103,7 +114,10 @@ test("a function of whose attempts half fail is failing; its threshold counts in
       severity: "critical",
       func: name,
       why: `20 of the last 20 attempts of ${name} have failed, within 10 min`,
-      fix: { command: `dbq pause --func ${name}` },
+      fix: {
+        command: `dbq pause --func ${name}`,
+        advice: `\`dbq failures --func ${name}\` names the reasons`,
+      },
     },
   ]);
   expect(await queue.setCauseThresholds({ failingAttempts: 21 })).toMatchObject({ failingAttempts: 21 });
@@ -136,11 +150,17 @@ test("a function that is paused while it fails or kills its workers is not to be
   expect(await causesOf(queue)).toMatchObject([
     {
       why: `20 of the last 20 attempts of ${name} have failed, within 10 min; it is paused now`,
-      fix: { command: null, action: null },
+      fix: {
+        ...{ command: null, action: null },
+        advice: `\`dbq failures --func ${name}\` names the reasons; when it is repaired, \`dbq resume --func ${name}\` ends the pause`,
+      },
     },
     {
       why: `3 workers died within 10 min while they ran ${name}; it is paused now`,
-      fix: { command: null, action: null },
+      fix: {
+        ...{ command: null, action: null },
+        advice: `\`dbq show ${ids[0]}\` has the attempts of one of its tasks; when it is repaired, \`dbq resume --func ${name}\` ends the pause`,
+      },
     },
   ]);
   await queue.resume({ func: name });
@@ -206,8 +226,11 @@ test("a host on which workers die again and again is crashing, if no function is
       key: "crashing:host:box",
       host: "box",
       severity: "critical",
-      why: "3 workers on the host box died within 10 min, and no function is common to them: look at its memory and its log",
-      fix: { command: null, action: null },
+      why: "3 workers on the host box died within 10 min, and no function is common to them",
+      fix: {
+        ...{ command: null, action: null },
+        advice: "look at its memory and its log: `dmesg` names the processes that its kernel has killed",
+      },
     },
   ]);
 });
@@ -227,10 +250,26 @@ test("a schedule with three unfinished tasks is piling", async () => {
         command: "dbq schedule edit 'hourly report' --overlap skip",
         action: { on: "schedules", action: "edit", fields: { name: "hourly report", overlap: "skip" } },
       },
+      otherFix: {
+        command: "dbq cancel --schedule 'hourly report' --status pending,scheduled",
+        action: {
+          ...{ on: "tasks", action: "bulk" },
+          fields: {
+            action: "cancel",
+            "filter.schedule": "hourly report",
+            "filter.status": "pending,scheduled",
+          },
+        },
+      },
     },
   ]);
   await queue.editSchedule("hourly report", { overlap: "skip" });
-  expect(await causesOf(queue)).toMatchObject([{ fix: { command: "dbq schedule pause 'hourly report'" } }]);
+  expect(await causesOf(queue)).toMatchObject([
+    {
+      fix: { command: "dbq schedule pause 'hourly report'" },
+      otherFix: { command: "dbq cancel --schedule 'hourly report' --status pending,scheduled" },
+    },
+  ]);
 });
 
 test("a limit is a cause when tasks have waited for it too long, and a busy healthy one is none", async () => {
@@ -256,8 +295,8 @@ test("a limit is a cause when tasks have waited for it too long, and a busy heal
       func: name,
       tasks: 1,
       fix: {
-        command: `dbq limit --func ${name} --concurrency N`,
-        // Twice of what is used up.
+        // One more than run and wait is enough.
+        command: `dbq limit --func ${name} --concurrency 2`,
         action: { on: "limits", action: "limit", fields: { about: "func", name, concurrency: "2" } },
       },
     },
@@ -277,7 +316,15 @@ test("a worker that has missed half of its lease is frozen", async () => {
   expect(await causesOf(queue)).toEqual([]);
   raw.exec(`update dbq_workers set heartbeat_at = heartbeat_at - 40000 where id = '${id}'`);
   expect(await causesOf(queue)).toMatchObject([
-    { key: "frozen:worker\\:1", severity: "critical", workerId: id },
+    {
+      ...{ key: "frozen:worker\\:1", severity: "critical", workerId: id },
+      fix: {
+        ...{ command: null, action: null },
+        advice: expect.stringMatching(
+          /^look at its process on \S+: `ps -o stat,etime,args -p \d+`; to free its tasks at once, end it there: `kill -9 \d+`$/,
+        ),
+      },
+    },
   ]);
 });
 
@@ -363,7 +410,7 @@ test.each(["'soon'", "9000000000000000", "-9000000000000000"])(
 
 test("the command for a limit sets again what is used up, and keeps the rest", async () => {
   const { queue, raw } = await queueOnFile();
-  await queue.setCauseThresholds({ limitedAfter: 1 });
+  await queue.setCauseThresholds({ limitedAfter: "5m" });
   const rated = remoteTask<() => Promise<void>>("rated");
   await queue.enqueueTasks([[rated], [rated], [rated]]);
   raw.exec("update dbq_tasks set updated_at = updated_at - 900000");
@@ -371,15 +418,124 @@ test("the command for a limit sets again what is used up, and keeps the rest", a
     await queue.setLimit({ func: "rated" }, limit);
     return (await causesOf(queue)).find(({ kind }) => kind === "limited")?.fix;
   };
-  const rate = { limit: 4, per: "5m" } as const;
+  const rate = { limit: 1, per: "5m" } as const;
   const target = { about: "func", name: "rated" };
   const action = (fields: object) => ({ on: "limits", action: "limit", fields: { ...target, ...fields } });
+  const advice = "choose less where the service behind it cannot bear as much, or wait: no task is lost";
   expect(await fixFor({ rate })).toEqual({
-    command: "dbq limit --func rated --rate N/5m",
-    action: action({ rate: "8/5m" }),
+    command: "dbq limit --func rated --rate 9/5m",
+    action: action({ rate: "9/5m" }),
+    advice,
   });
-  expect(await fixFor({ rate: { ...rate, burst: 3 }, concurrency: 4 })).toEqual({
-    command: "dbq limit --func rated --concurrency 4 --rate N/5m --burst 3",
-    action: action({ concurrency: "4", rate: "8/5m", burst: "3" }),
+  expect(await fixFor({ rate: { ...rate, limit: 3, burst: 3 }, concurrency: 4 })).toEqual({
+    command: "dbq limit --func rated --concurrency 4 --rate 9/5m --burst 3",
+    action: action({ concurrency: "4", rate: "9/5m", burst: "3" }),
+    advice,
   });
+});
+
+/** Sets the limit that a cause offers, as a person who takes its button as it is. */
+async function takeOffer(queue: Queue, { fix }: Cause): Promise<Record<string, string>> {
+  const { name = "", concurrency, rate: speed, burst } = fix.action?.fields ?? {};
+  const [, limit, per] = /^(\d+)\/(.+)$/.exec(speed ?? "") ?? [];
+  const rate = { limit: Number(limit), per: per as "1m", ...(burst && { burst: Number(burst) }) };
+  await queue.setLimit(
+    { func: name },
+    { ...(concurrency && { concurrency: Number(concurrency) }), ...(speed && { rate }) },
+  );
+  return fix.action?.fields ?? {};
+}
+
+describe("the limit that is offered is no cause any more", () => {
+  const limitedOf = async (queue: Queue) => (await causesOf(queue)).filter(({ kind }) => kind === "limited");
+
+  test("of tasks that run at once: one more than its workers have slots for", async () => {
+    const { queue, raw } = await queueOnFile();
+    const release = deferred();
+    const name = uniqueName("limited");
+    const limited = task(name, () => release.promise);
+    await queue.setLimit({ func: name }, { concurrency: 1 });
+    const worker = await startedWorker(queue, { concurrency: 4 });
+    const ids = await queue.enqueueTasks(Array.from({ length: 40 }, () => [limited] as const));
+    const running = async () => (await queue.countTasks({ func: name })).running;
+    await expect.poll(running, { timeout: 10_000 }).toBe(1);
+    raw.exec("update dbq_tasks set updated_at = updated_at - 900000 where status = 'pending'");
+    const [cause] = await limitedOf(queue);
+    expect(await takeOffer(queue, cause as Cause)).toMatchObject({ concurrency: "5" });
+    expect(await limitedOf(queue)).toEqual([]);
+    // Its workers are full, and tasks that have waited for long wait still: not for the limit.
+    await expect.poll(running, { timeout: 10_000 }).toBe(4);
+    expect(await limitedOf(queue)).toEqual([]);
+    release.resolve();
+    for (const id of ids) await queue.awaitTaskCompletion(id);
+    await worker.stop();
+  });
+
+  test("of a rate: also while tasks wait that have waited for long", async () => {
+    const { queue, raw } = await queueOnFile();
+    const name = uniqueName("rated");
+    const ran: number[] = [];
+    const rated = task(name, async () => {
+      ran.push(1);
+    });
+    await queue.setLimit({ func: name }, { rate: { limit: 10, per: "1m" } });
+    await queue.enqueueTasks(Array.from({ length: 700 }, () => [rated] as const));
+    raw.exec("update dbq_tasks set updated_at = updated_at - 900000");
+    const worker = await startedWorker(queue);
+    await expect.poll(() => ran.length, { timeout: 10_000 }).toBeGreaterThan(0);
+    const [cause] = await limitedOf(queue);
+    expect(cause).toMatchObject({ fix: { action: { fields: { rate: "210/1m" } } } });
+    await takeOffer(queue, cause as Cause);
+    await expect.poll(() => ran.length, { timeout: 10_000 }).toBeGreaterThan(2);
+    const [limit] = await queue.listLimits();
+    expect(Date.now() - Number(limit?.putOffSince ?? Date.now() - 900_000)).toBeGreaterThan(0);
+    expect(await limitedOf(queue)).toEqual([]);
+    await worker.stop();
+  });
+
+  test("of code: the one that replaces it counts", async () => {
+    const { queue, raw } = await queueOnFile();
+    const started = deferred();
+    const release = deferred();
+    const name = uniqueName("limited");
+    const run = async () => {
+      started.resolve();
+      await release.promise;
+    };
+    const limited = task(name, run, { limit: { concurrency: 1 } });
+    const worker = await startedWorker(queue, { concurrency: 1 });
+    const ids = await queue.enqueueTasks([[limited], [limited]]);
+    await started.promise;
+    raw.exec("update dbq_tasks set updated_at = updated_at - 900000 where status = 'pending'");
+    const [cause, ...others] = await limitedOf(queue);
+    expect(others).toEqual([]);
+    await takeOffer(queue, cause as Cause);
+    expect(await queue.listLimits()).toMatchObject([{ concurrency: 1 }, { concurrency: 2 }]);
+    expect(await limitedOf(queue)).toEqual([]);
+    release.resolve();
+    for (const id of ids) await queue.awaitTaskCompletion(id);
+    await worker.stop();
+  });
+});
+
+test("a function that asks for a pause is waited for: a higher limit would not help", async () => {
+  const { queue, raw } = await queueOnFile();
+  const name = uniqueName("throttled");
+  const throttled = task(name, async () => {
+    throw new ThrottleTask("1h");
+  });
+  await queue.setLimit({ func: name }, { concurrency: 5 });
+  const [first] = await queue.enqueueTasks([[throttled], [throttled]] as const);
+  const worker = await startedWorker(queue, { concurrency: 1 });
+  await expect.poll(async () => (await queue.getTask(first))?.status, { timeout: 10_000 }).toBe("scheduled");
+  await worker.stop();
+  raw.exec("update dbq_tasks set updated_at = updated_at - 900000");
+  expect((await causesOf(queue)).filter(({ kind }) => kind === "limited")).toMatchObject([
+    {
+      fix: {
+        ...{ command: null, action: null },
+        advice: expect.stringMatching(/^wait: its function has asked for a pause until \d{4}-/),
+      },
+    },
+  ]);
 });

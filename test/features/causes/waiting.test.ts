@@ -47,7 +47,11 @@ test("a queue whose pending tasks have grown for ten minutes is behind, and neve
     severity: "warning",
     queueName: "default",
     tasks: 1_100,
-    fix: { command: null, action: null },
+    fix: {
+      ...{ command: null, action: null },
+      advice:
+        "start more workers for it: `dbq worker --queue default tasks.js`; where its tasks wait for I/O, more slots do, too: `--concurrency`",
+    },
   });
   expect(cause?.why).toBe(
     "1100 tasks in the queue default wait, 1000 more than 10 min ago; at the present rate it never catches up",

@@ -115,6 +115,25 @@ describe("schedules", () => {
     });
   });
 
+  test("the waiting tasks of one that piles up are cancelled by the button of its cause, and no others", async () => {
+    const { queue, get, post } = await openDesk(asEva);
+    for (const name of ["stock report", "other"]) {
+      await queue.schedule(name, { every: "1h", overlap: "allow" }, send);
+      for (let n = 0; n < 3; n += 1) await queue.triggerSchedule(name);
+    }
+    const cause = (await queue.listCauses()).find(({ schedule }) => schedule === "stock report");
+    const { action } = cause?.otherFix ?? {};
+    expect(action).toMatchObject({ on: "tasks", action: "bulk" });
+    expect(await (await get("/")).text()).toContain('name="filter.schedule" value="stock report"');
+    const fields = { ...action?.fields, scope: "filter" };
+    const asks = await (await post("/tasks/bulk", fields)).text();
+    expect(asks).toContain("This will cancel 3 tasks.");
+    expect(asks).toContain("They are the tasks of the schedule stock report that are pending or scheduled.");
+    await post("/tasks/bulk", { ...fields, confirmed: "yes" });
+    const left = async (scheduleName: string) => (await queue.countTasks({ scheduleName })).pending;
+    expect([await left("stock report"), await left("other")]).toEqual([0, 3]);
+  });
+
   test("a person who may not change schedules gets no form, and no action", async () => {
     const { get, api } = await openDesk({ authorize: () => "read" });
     expect(await (await get("/schedules")).text()).not.toContain("<form");

@@ -30,7 +30,7 @@ const unserved = (
   tasks: number,
   reason = "no live worker serves its queue",
 ) => ({
-  ...{ func, queueName, tasks, reason },
+  ...{ func, queueName, tasks, reason, advice: `start one: \`dbq worker --queue ${queueName}\`` },
   pendingFor: 101_000,
 });
 
@@ -40,14 +40,14 @@ test("the functions of a queue that no worker serves share a line, and the queue
     unservedFunctions: [unserved("a", "batch", 45), unserved("b", "batch", 45)],
   });
   expect(lines).toEqual([
-    "Queue batch: 90 tasks of 2 functions not taken for 1 min 41 s, since no live worker serves its queue.",
+    "Queue batch: 90 tasks of 2 functions not taken for 1 min 41 s, since no live worker serves its queue. Start one: dbq worker --queue batch.",
   ]);
 });
 
 test("a cause has a line with the command that repairs it, and functions that nobody serves have one of the health", () => {
   const of = (kind: Cause["kind"], why: string, command: string | null): Cause => ({
     ...{ key: kind, kind, severity: "warning", since: new Date(), why },
-    fix: { command, action: null },
+    fix: { command, action: null, advice: command === null ? "ask `somebody`" : null },
   });
   const a = { func: "a", queueName: "q" };
   const causes = [
@@ -61,11 +61,12 @@ test("a cause has a line with the command that repairs it, and functions that no
     "WAL size: it is not being checkpointed. dbq doctor",
     "The queue mail is paused. dbq resume --queue mail",
   ];
-  const ofHealth = "a in q: 2 tasks not taken for 1 min 41 s, since nobody registers it.";
+  const ofHealth =
+    "a in q: 2 tasks not taken for 1 min 41 s, since nobody registers it. Start one: dbq worker --queue q.";
   const lines = linesOf({ unservedFunctions: [unserved("a", "q", 2, "nobody registers it")] }, causes);
   expect(new Set(lines)).toEqual(new Set([...others, ofHealth]));
   // The pages of one function and one queue have the causes alone.
-  expect(linesOf({}, causes)).toEqual([...others, "2 tasks of a wait. "]);
+  expect(linesOf({}, causes)).toEqual([...others, "2 tasks of a wait. Ask somebody."]);
 });
 
 test("the cause that holds most tasks back comes first", () => {
@@ -88,9 +89,11 @@ test("the cause that holds most tasks back comes first", () => {
   ]);
   expect(lines[1]).toBe("Queue slow: 100 tasks pending, the oldest for 2 min 0 s.");
   expect(lines[2]).toBe(
-    "Queue batch: 45 tasks of a not taken for 1 min 41 s, since no live worker serves its queue.",
+    "Queue batch: 45 tasks of a not taken for 1 min 41 s, since no live worker serves its queue. Start one: dbq worker --queue batch.",
   );
-  expect(lines[3]).toBe("c in other: 7 tasks not taken for 1 min 41 s, since nobody registers it.");
+  expect(lines[3]).toBe(
+    "c in other: 7 tasks not taken for 1 min 41 s, since nobody registers it. Start one: dbq worker --queue other.",
+  );
 });
 
 test("two workers that are not alive have a line each, and more share one", () => {
@@ -103,10 +106,21 @@ test("two workers that are not alive have a line each, and more share one", () =
 });
 
 test("a cause has its repair as a button, and a person who may only look sees none", () => {
-  const of = (kind: Cause["kind"], fix: Cause["fix"], more: Partial<Cause> = {}): Cause => ({
-    ...{ key: kind, kind, severity: "warning", since: new Date(), why: `it is ${kind}`, fix },
+  const of = (
+    kind: Cause["kind"],
+    fix: Pick<Cause["fix"], "command" | "action">,
+    more: Partial<Cause> = {},
+  ): Cause => ({
+    ...{ key: kind, kind, severity: "warning", since: new Date(), why: `it is ${kind}` },
+    fix: { ...fix, advice: null },
     ...more,
   });
+  const edits = { on: "schedules", action: "edit", fields: { name: "s", overlap: "skip" } } as const;
+  const cancels = {
+    on: "tasks",
+    action: "bulk",
+    fields: { action: "cancel", "filter.schedule": "s" },
+  } as const;
   const causes = [
     of("hung", { command: null, action: { on: "tasks", action: "cancel", fields: { id: "7" } } }),
     of(
@@ -126,6 +140,11 @@ test("a cause has its repair as a button, and a person who may only look sees no
         fields: { about: "queue", name: "mail", concurrency: "8", rate: "20/1m" },
       },
     }),
+    of(
+      "piling",
+      { command: "dbq schedule edit s", action: edits },
+      { otherFix: { command: "dbq cancel --schedule s", action: cancels, advice: null } },
+    ),
   ];
   const shown = (allowed: "all" | "read") =>
     String(
@@ -142,10 +161,14 @@ test("a cause has its repair as a button, and a person who may only look sees no
       "/ops/api/queues/resume?name=..",
       "/ops/api/functions/pause?name=send&amp;group=acme",
       "/ops/api/limits",
+      "/ops/api/schedules/edit?name=s",
+      "/ops/tasks/bulk",
     ]),
   );
   expect(html).toMatch(/data-does="Cancel the task" data-keeps="Keep it"/);
   expect(html).toMatch(/data-asks="Resume the queue \.\.\? 700 tasks have waited behind the pause/);
+  expect(html).toMatch(/name="filter.schedule" value="s".*name="scope" value="filter"/s);
+  expect(html).toContain('<code class="command">dbq cancel --schedule s</code>');
   expect(html).toMatch(/name="concurrency"[^>]* value="8"/);
   expect(html).toMatch(/name="rate" value="20\/1m"/);
   expect(shown("read")).not.toMatch(/<form|<button|class="button"/);

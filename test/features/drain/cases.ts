@@ -373,8 +373,9 @@ export function drainCases(database: string, newTarget: NewTarget): void {
       await carrier.stop();
       const after = await inspectQueue(queue, { functions: [] });
       expect(after.drains).toMatchObject([{ unsent: 3, active: false }]);
-      const reason = "no drain carries its queue, as one did before: start dbq drain";
-      expect(after.unclaimed).toMatchObject([{ func: "send", tasks: 3, reason }]);
+      const reason = "no drain carries its queue, as one did before";
+      const advice = "start its drain: `dbq drain --queue mail --to TARGET`";
+      expect(after.unclaimed).toMatchObject([{ func: "send", tasks: 3, reason, advice }]);
     });
 
     // ---- order -------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Cause, CauseChange, Queue } from "../../../index.ts";
 import { type CommonOptions, shown, withExistingQueue } from "../database.ts";
 import { reportFailure, UsageError } from "../failure.ts";
+import { printCause } from "../health-tables.ts";
 import { json, jsonNote, line, note, outputClosed, sentence } from "../output.ts";
 import { label } from "../parse.ts";
 
@@ -87,11 +88,6 @@ function printChange({ type, cause }: CauseChange, isJson: true | undefined): vo
   if (isJson) json({ time: new Date(), type, cause });
   else if (type === "began") printCause(cause);
   else sentence({ text: "ended:", color: "green" }, cause.why);
-}
-
-function printCause({ severity, why, fix }: Cause): void {
-  sentence({ text: `${severity}:`, color: severity === "critical" ? "red" : "yellow" }, why);
-  if (fix.command !== null) line(`  ${fix.command}`);
 }
 
 function print(causes: readonly Cause[]): void {

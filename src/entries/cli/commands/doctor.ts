@@ -5,7 +5,7 @@ import {
   printDrains,
   printLimitsOf,
   printWorkers,
-  unclaimedText,
+  unclaimedProblem,
   unsetNameText,
   workerProblem,
 } from "../health-tables.ts";
@@ -61,7 +61,7 @@ function problemsOf(health: QueueHealth): string[] {
   return [
     ...database.flatMap(({ name, warning }) => (warning === undefined ? [] : [`${name}: ${warning}`])),
     ...workers.flatMap((worker) => workerProblem(worker) ?? []),
-    ...unclaimed.map(unclaimedText),
+    ...unclaimed.map(unclaimedProblem),
     ...unsetLimits.map(
       ({ func, name }) =>
         `${shortened(func, 80)} uses ${JSON.stringify(shortened(name, 80))}, which no limit has: dbq limit sets one`,

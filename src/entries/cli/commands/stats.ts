@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { QueueHealth, TaskCount, TaskStatus, WaitCounts } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { statuses } from "../filter.ts";
-import { printDrains, printLimitsOf, printWorkers, unclaimedText } from "../health-tables.ts";
+import { printDrains, printLimitsOf, printWorkers, unclaimedProblem } from "../health-tables.ts";
 import { inspectWith, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, sentence, table } from "../output.ts";
 import { shortened, span } from "../text.ts";
@@ -58,7 +58,7 @@ function print(
   if (total > 0) line("", `schedules: ${total} (paused: ${paused}, broken: ${broken})`);
   if (unclaimed.length > 0 || frozen !== null) line("");
   if (frozen !== null) sentence({ text: "frozen:", color: "yellow" }, frozen);
-  for (const each of unclaimed) sentence({ text: "not taken:", color: "yellow" }, unclaimedText(each));
+  for (const each of unclaimed) sentence({ text: "not taken:", color: "yellow" }, unclaimedProblem(each));
 }
 
 const waitTexts = { event: "an event", child: "children", time: "a time" } as const;

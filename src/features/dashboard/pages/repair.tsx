@@ -1,6 +1,6 @@
-/** The repairs of a cause, each a button: what `cause.fix.action` says, for the person who may do so. */
+/** The repairs of a cause: what `cause.fix.action` says as a button, for the person who may do so, and its command and advice as text. */
 import type { FC } from "hono/jsx";
-import type { Cause, CauseAction } from "../../causes/methods.ts";
+import type { Cause, CauseAction, CauseFix } from "../../causes/methods.ts";
 import type { Action } from "../access.ts";
 import type { PageContext } from "../page.ts";
 import { resumeQuestion } from "./parts.tsx";
@@ -8,15 +8,54 @@ import { ActionButton, href, type Question, tasksText } from "./ui.tsx";
 
 type Context = Pick<PageContext, "base" | "access">;
 
+const fixesOf = ({ fix, otherFix }: Pick<Cause, "fix" | "otherFix">): CauseFix[] =>
+  otherFix === undefined ? [fix] : [fix, otherFix];
+
+/** The commands that repair a cause, and what no command does. */
+export const Commands: FC<{ of: Pick<Cause, "fix" | "otherFix"> }> = ({ of }) => (
+  <>
+    {fixesOf(of).map(({ command, advice }) => (
+      <>
+        {command === null ? "" : <code class="command">{command}</code>}
+        {advice === null ? "" : <Advice of={advice} />}
+      </>
+    ))}
+  </>
+);
+
+/** A part of a sentence with commands between backticks. */
+export const Advice: FC<{ of: string }> = ({ of }) => (
+  <small class="advice">
+    {`${of.charAt(0).toUpperCase()}${of.slice(1)}.`
+      .split("`")
+      .map((part, n) => (n % 2 === 1 ? <code>{part}</code> : part))}
+  </small>
+);
+
 export const Repair: FC<{ of: Cause; context: Context }> = ({ of: cause, context }) => {
-  const { action } = cause.fix;
-  if (action === null) return <></>;
+  const actions = fixesOf(cause).flatMap(({ action }) => action ?? []);
+  if (actions.length === 0) return <></>;
+  return (
+    <div class="actions">
+      {actions.map((action) => (
+        <RepairBy action={action} of={cause} context={context} />
+      ))}
+    </div>
+  );
+};
+
+const RepairBy: FC<{ action: CauseAction; of: Cause; context: Context }> = ({
+  action,
+  of: cause,
+  context,
+}) => {
   if (action.on === "limits") return <RaiseLimit of={cause} fields={action.fields} context={context} />;
+  if (action.action === "bulk") return <OnMany fields={action.fields} context={context} />;
   const { needs, to, fields, name, kind, asks } = buttonOf(cause, action, context);
   if (!context.access.may(needs)) return <></>;
   const queue = cause.kind === "paused" && context.access.may("limit") ? cause.queueName : undefined;
   return (
-    <div class="actions">
+    <>
       <ActionButton
         context={context}
         needs={needs}
@@ -34,9 +73,24 @@ export const Repair: FC<{ of: Cause; context: Context }> = ({ of: cause, context
           Set its limit first…
         </a>
       )}
-    </div>
+    </>
   );
 };
+
+/** Opens the page that counts the tasks, and asks. */
+const OnMany: FC<{ fields: Record<string, string>; context: Context }> = ({ fields, context }) =>
+  context.access.may("cancel") ? (
+    <form method="post" action={href(context.base, "/tasks/bulk")}>
+      {Object.entries({ ...fields, scope: "filter" }).map(([name, value]) => (
+        <input type="hidden" name={name} value={value} />
+      ))}
+      <button type="submit" class="danger">
+        Cancel the waiting tasks…
+      </button>
+    </form>
+  ) : (
+    <></>
+  );
 
 interface Button {
   needs: Action;
@@ -102,7 +156,7 @@ function buttonOf(cause: Cause, { on, action, fields }: CauseAction, context: Co
   };
 }
 
-/** The fields of the limit that a person may change, with twice of what is used up. */
+/** The fields of the limit, with the values by which all that waits starts soon. A person may change them before. */
 const RaiseLimit: FC<{ of: Cause; fields: Record<string, string>; context: Context }> = ({
   of: cause,
   fields,

@@ -6,7 +6,7 @@ import type { Cause as FoundCause } from "../../causes/methods.ts";
 import type { Health, HealthOfQueue, Pause, UnclaimedTasks } from "../../inspect/methods.ts";
 import type { PageContext } from "../page.ts";
 import { whyNotAlive, workerName } from "./parts.tsx";
-import { Repair } from "./repair.tsx";
+import { Advice, Commands, Repair } from "./repair.tsx";
 import { Empty, grouped, href, Panel, span, Time, tasksText } from "./ui.tsx";
 
 /** A task that waits for longer than this is worth a line. Milliseconds. */
@@ -142,7 +142,7 @@ const isThat = ({ queueName, func }: UnclaimedTasks, cause: FoundCause): boolean
   cause.queueName === queueName && cause.func === func;
 
 const UnservedQueue: FC<{ functions: readonly UnclaimedTasks[]; base: string }> = ({ functions, base }) => {
-  const [{ queueName, func, reason } = { queueName: "", func: "", reason: "" }] = functions;
+  const [{ queueName, func, reason, advice } = noTasks] = functions;
   const tasks = functions.reduce((sum, each) => sum + each.tasks, 0);
   const longest = Math.max(...functions.map(({ pendingFor }) => pendingFor ?? 0));
   return (
@@ -151,19 +151,23 @@ const UnservedQueue: FC<{ functions: readonly UnclaimedTasks[]; base: string }> 
       <a href={href(base, "/tasks", { queue: queueName, status: "pending" })}>{queueName}</a>
       {`: ${counted(tasks)} of `}
       {functions.length === 1 ? <bdi>{func}</bdi> : `${grouped(functions.length)} functions`}
-      {` not taken for ${span(longest)}, since ${reason}.`}
+      {` not taken for ${span(longest)}, since ${reason}. `}
+      <Advice of={advice} />
     </>
   );
 };
 
+const noTasks = { queueName: "", func: "", reason: "", advice: "" };
+
 const Unserved: FC<{ of: UnclaimedTasks; base: string }> = ({ of, base }) => {
-  const { func, queueName, tasks, pendingFor, reason } = of;
+  const { func, queueName, tasks, pendingFor, reason, advice } = of;
   return (
     <>
       <a href={href(base, "/tasks", { func, queue: queueName, status: "pending" })}>{func}</a>
       {" in "}
       <bdi>{queueName}</bdi>
-      {`: ${counted(tasks)} not taken${pendingFor === null ? "" : ` for ${span(pendingFor)}`}, since ${reason}.`}
+      {`: ${counted(tasks)} not taken${pendingFor === null ? "" : ` for ${span(pendingFor)}`}, since ${reason}. `}
+      <Advice of={advice} />
     </>
   );
 };
@@ -204,7 +208,7 @@ const Why: FC<{ cause: FoundCause; base: string }> = ({ cause, base }) => {
     <>
       {place === undefined ? <bdi>{why}</bdi> : <a href={place}>{why}</a>}
       {". "}
-      {cause.fix.command === null ? "" : <code>{cause.fix.command}</code>}
+      <Commands of={cause} />
     </>
   );
 };

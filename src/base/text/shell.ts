@@ -1,0 +1,23 @@
+/** Names in commands that a person copies into a shell. */
+import { printable } from "./escapes.ts";
+
+/**
+ * A name in a command for the shell. Characters that a terminal acts on, or that nobody sees, are escapes of `$'…'`, which
+ * bash, zsh and ksh read: the command is printable, and still means the same name. A backtick is one of them, since sentences have
+ * commands between backticks.
+ */
+export function quoted(name: string): string {
+  if ([...name].some(isEscaped)) return `$'${[...name].map(escapedForShell).join("")}'`;
+  return /^[\w.@/-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
+}
+
+const isEscaped = (character: string): boolean => character === "`" || printable(character) !== character;
+
+function escapedForShell(character: string): string {
+  if (character === "'" || character === "\\") return `\\${character}`;
+  if (!isEscaped(character)) return character;
+  return [...Buffer.from(character)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
+}
+
+/** A name as an argument, which is no option although it may look like one. */
+export const argument = (name: string): string => `${name.startsWith("-") ? "-- " : ""}${quoted(name)}`;
