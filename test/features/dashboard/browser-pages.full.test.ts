@@ -30,6 +30,15 @@ async function violations(page: Page): Promise<string[]> {
 /** Pixels by which the document is wider than the window. */
 const overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
 
+/** The columns whose head is aligned to another side than a cell below it. */
+const apart = `[...document.querySelectorAll("table")].flatMap((table) =>
+  [...table.querySelectorAll("thead th")].flatMap((head, n) => {
+    const isRight = (cell) => ["right", "end"].includes(getComputedStyle(cell).textAlign);
+    const cells = [...table.querySelectorAll("tbody tr")].flatMap((row) => row.children[n] ?? []);
+    return cells.every((cell) => isRight(cell) === isRight(head)) ? [] : [head.textContent];
+  }),
+)`;
+
 describe.skipIf(isMissing(chromiumHere()))("pages", () => {
   let browser: Browser;
   beforeAll(async () => {
@@ -100,6 +109,34 @@ describe.skipIf(isMissing(chromiumHere()))("pages", () => {
       const shown = tab.locator("main .acts button, main tbody .status");
       const edges = await shown.evaluateAll((all) => all.map((each) => each.getBoundingClientRect().right));
       expect([path, edges.length > 3, Math.max(...edges) < 360]).toEqual([path, true, true]);
+    }
+  });
+
+  test("at 360 px no list scrolls sideways: its rows are cards", async () => {
+    const site = await openSite();
+    await mess(site.queue, site.file);
+    const tab = await openTab(browser, { viewport: { width: 360, height: 740 } });
+    for (const path of pagePaths) {
+      await tab.goto(`${site.url}${path}`);
+      const wide = await tab
+        .locator(".panel > .scrolls, form > .scrolls")
+        .evaluateAll((all) =>
+          all
+            .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+            .map((each) => each.getAttribute("aria-label")),
+        );
+      expect([path, wide]).toEqual([path, []]);
+    }
+  });
+
+  test("the head of a column stands where its values stand: numbers, at the right", async () => {
+    const site = await openSite();
+    const { ids } = await mess(site.queue, site.file);
+    const tab = await openTab(browser);
+    const details = ["/queues/detail?name=newsletters", "/functions/detail?name=charge-card"];
+    for (const path of [...pagePaths, ...details, `/failures/${ids[0]}`]) {
+      await tab.goto(`${site.url}${path}`);
+      expect([path, await tab.evaluate(apart)]).toEqual([path, []]);
     }
   });
 

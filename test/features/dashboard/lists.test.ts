@@ -1,7 +1,10 @@
 /** The lists of functions and tasks, and the question before an action on many tasks. */
 import { expect, test, vi } from "vitest";
 import { relative } from "../../../src/features/dashboard/client/times.ts";
+import { internalsOf } from "../../../src/features/queue.ts";
 import { type Queue, remoteTask, type Task } from "../../../src/index.ts";
+import { newWorker } from "../../conformance/arrange.ts";
+import { queueOnFile } from "../../worker/setup.ts";
 import { textOf } from "./page-text.ts";
 import { type Desk, openDesk } from "./requests.ts";
 
@@ -69,6 +72,41 @@ test("the list of schedules has pages of 200", async () => {
   const { body } = await api("/api/schedules?after=s198");
   expect([body.schedules, body.next]).toMatchObject([[{ name: "s199" }, { name: "s200" }], null]);
   expect((await get(`/schedules?after=${"x".repeat(300)}`)).status).toBe(400);
+});
+
+test("the list of schedules says whether each makes tasks while an earlier one has not ended", async () => {
+  const { queue, get } = await openDesk();
+  await queue.schedule("piles", { every: "1h", overlap: "allow" }, named("report"));
+  await queue.schedule("skips", { every: "1h" }, named("report"));
+  const rows = [...(await (await get("/schedules")).text()).matchAll(/<tr>(.*?)<\/tr>/gs)].map(
+    ([, row = ""]) => [
+      /<bdi[^>]*>([^<]*)|<a class="clamp"[^>]*>([^<]*)/.exec(row)?.[2],
+      /data-label="Overlap">([^<]*)/.exec(row)?.[1],
+    ],
+  );
+  expect(rows.slice(1)).toEqual([
+    ["piles", "allow"],
+    ["skips", "skip"],
+  ]);
+});
+
+test("a frozen worker is not counted as alive, on any page", async () => {
+  const { queue, raw } = await queueOnFile();
+  const { get } = await openDesk({}, queue);
+  const { store } = internalsOf(queue);
+  for (const id of ["stands", "works", "also works"])
+    await store.register(newWorker(id, { queueNames: ["mail"], lease: 60_000 }));
+  await queue.enqueueTask(named("send", "mail"));
+  const alive = async (path: string) =>
+    /Workers alive<\/span>(?:<strong>| )*([^<]*)/.exec(await (await get(path)).text())?.[1];
+  expect(await alive("/")).toBe("3");
+  raw.exec("update dbq_workers set heartbeat_at = heartbeat_at - 40000 where id = 'stands'");
+  expect(await alive("/")).toBe("2 of 3, 1 frozen");
+  expect(await alive("/queues/detail?name=mail")).toBe("2 of 3, 1 frozen");
+  expect(await alive("/functions/detail?name=send")).toBe("2 of 3, 1 frozen");
+  expect(await (await get("/functions/detail?name=send")).text()).toContain('class="status frozen"');
+  const workers = /data-label="Workers">(.*?)<\/td>/s.exec(await (await get("/queues")).text())?.[1];
+  expect(workers).toBe('2<small class="warn">1 frozen</small>');
 });
 
 test("an empty list has nothing below its sentence", async () => {

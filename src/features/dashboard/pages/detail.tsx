@@ -12,7 +12,7 @@ import type { Reads } from "../reads.ts";
 import { Charts, type Points, pointsOf, type Range, rangeOf } from "./charts.tsx";
 import { Kinds, loadKinds, type ShownFailure } from "./failures.tsx";
 import { Limits, SetLimit } from "./limits.tsx";
-import { head, PauseOrResume, percent, resumeQuestion, workerName } from "./parts.tsx";
+import { aliveAmong, frozenIn, head, PauseOrResume, percent, resumeQuestion, workerName } from "./parts.tsx";
 import { Stuck } from "./stuck.tsx";
 import {
   Count,
@@ -57,6 +57,8 @@ interface DetailData extends Points {
   limits: LimitInfo[];
   /** The workers of its queues. */
   workers: WorkerHealth[];
+  /** The ids of those that are frozen. */
+  frozen: string[];
   schedules: Schedule[];
   /** Its attempts of the range, of the last 24 hours at most, by function and queue. */
   functions: FunctionStats[];
@@ -99,6 +101,7 @@ async function load(context: PageContext, name: string, about: About): Promise<D
   return {
     ...{ name, range, ...points, functions },
     causes: causes.filter(isOwn),
+    frozen: [...frozenIn(causes)],
     pending: {
       count: backlog.reduce((sum, { pending }) => sum + pending, 0),
       complete: backlog.every(({ more }) => !more),
@@ -234,7 +237,7 @@ const Pills: Part<{ of: Record<string, string> }> = ({ data, of, base }) => {
       )}
     </>
   );
-  const alive = data.workers.filter(({ liveness }) => liveness === "alive").length;
+  const { alive, text } = aliveAmong(data.workers, new Set(data.frozen));
   return (
     <ul class="tiles">
       {counted("pending", "Pending")}
@@ -245,7 +248,7 @@ const Pills: Part<{ of: Record<string, string> }> = ({ data, of, base }) => {
         data.oldestPendingAge === null ? <Nothing /> : span(data.oldestPendingAge),
         href(base, "/tasks", { ...of, status: "pending" }),
       )}
-      {pill("Workers", grouped(alive), href(base, "/workers"), alive === 0)}
+      {pill("Workers alive", text, href(base, "/workers"), alive === 0)}
     </ul>
   );
 };
@@ -322,7 +325,7 @@ const Parts: Part<{ by: "func" | "queueName" }> = ({ data: { functions, range },
   </Panel>
 );
 
-const Served: Part = ({ data: { workers }, base }) => (
+const Served: Part = ({ data: { workers, frozen }, base }) => (
   <Panel title="Who serves it" id="workers">
     {workers.length === 0 ? (
       <p class="warn">No worker serves a queue in which its tasks are.</p>
@@ -330,7 +333,8 @@ const Served: Part = ({ data: { workers }, base }) => (
       <ul class="lines">
         {workers.slice(0, most.workers).map((worker) => (
           <li>
-            <a href={href(base, "/workers")}>{workerName(worker)}</a> <Status is={worker.liveness} />{" "}
+            <a href={href(base, "/workers")}>{workerName(worker)}</a>{" "}
+            <Status is={frozen.includes(worker.id) ? "frozen" : worker.liveness} />{" "}
             {`${slotsText(worker.concurrency)} for ${worker.queueNames.join(", ")}`}
           </li>
         ))}

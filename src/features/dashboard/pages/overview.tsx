@@ -9,7 +9,7 @@ import { type FunctionStats, isFailure, type StatsPoint } from "../../stats/meth
 import type { Page, PageContext } from "../page.ts";
 import { Charts, pointsOf, type Range, rangeOf, rangeText } from "./charts.tsx";
 import { Kinds, loadKinds, type ShownFailure } from "./failures.tsx";
-import { head, percent } from "./parts.tsx";
+import { aliveAmong, frozenIn, head, percent } from "./parts.tsx";
 import { Stuck } from "./stuck.tsx";
 import { Count, Empty, grouped, href, Name, Nothing, Panel, span, Table, Time } from "./ui.tsx";
 
@@ -105,8 +105,8 @@ const isNew = ({ queues, workers, points }: OverviewData): boolean =>
 
 // ---- tiles -----------------------------------------------------------------------------------
 
-const Tiles: Part = ({ data: { queues, moreQueues, workers }, base }) => {
-  const alive = workers.filter(({ liveness }) => liveness === "alive").length;
+const Tiles: Part = ({ data: { queues, moreQueues, workers, causes }, base }) => {
+  const { alive, text } = aliveAmong(workers, frozenIn(causes));
   const oldest = queues.reduce<number | null>((most, { oldestPendingAge: age }) => longer(most, age), null);
   const sum = (status: "pending" | "running" | "scheduled" | "failed") => (
     <Count
@@ -131,12 +131,7 @@ const Tiles: Part = ({ data: { queues, moreQueues, workers }, base }) => {
         value={oldest === null ? <Nothing /> : span(oldest)}
         to={href(base, "/queues")}
       />
-      <Tile
-        name="Workers alive"
-        value={alive === workers.length ? grouped(alive) : `${grouped(alive)} of ${grouped(workers.length)}`}
-        to={href(base, "/workers")}
-        bad={alive < workers.length}
-      />
+      <Tile name="Workers alive" value={text} to={href(base, "/workers")} bad={alive < workers.length} />
     </ul>
   );
 };
@@ -189,19 +184,26 @@ const WhatFails: Part = ({ data: { failing, points, range }, base }) => (
     ) : (
       <Table
         label="What fails most"
+        isCards
         heads={["Function", "Queue", head("Failed"), head("Attempts"), head("Share")]}
       >
         {failing.map(({ func, queueName, failed, count }) => (
           <tr>
-            <td class="name">
+            <th scope="row" class="name">
               <Name of={func} to={href(base, "/tasks", { func, queue: queueName, status: "failed" })} />
-            </td>
-            <td class="name">
+            </th>
+            <td class="name" data-label="Queue">
               <Name of={queueName} />
             </td>
-            <td class="number">{grouped(failed)}</td>
-            <td class="number">{grouped(count)}</td>
-            <td class="number">{percent(failed, count)}</td>
+            <td class="number" data-label="Failed">
+              {grouped(failed)}
+            </td>
+            <td class="number" data-label="Attempts">
+              {grouped(count)}
+            </td>
+            <td class="number" data-label="Share">
+              {percent(failed, count)}
+            </td>
           </tr>
         ))}
       </Table>

@@ -2,6 +2,7 @@
 import type { FC } from "hono/jsx";
 import type { WorkerHealth } from "../../../base/tasks/worker-health.ts";
 import { evenSpan } from "../../../base/text/durations.ts";
+import type { Cause } from "../../causes/methods.ts";
 import type { LimitInfo } from "../../limits/methods.ts";
 import type { PageContext } from "../page.ts";
 import { ActionButton, grouped, href, type Question, span, tasksText } from "./ui.tsx";
@@ -20,6 +21,21 @@ export function percent(part: number, whole: number): string {
 
 /** What people tell a worker by: where it runs. */
 export const workerName = ({ host, pid }: { host: string; pid: number }): string => `${host}, process ${pid}`;
+
+/** The workers that are frozen, as causes say it: they are not proven dead, and send no heartbeat. */
+export const frozenIn = (causes: readonly Pick<Cause, "kind" | "workerId">[]): ReadonlySet<string> =>
+  new Set(causes.flatMap(({ kind, workerId }) => (kind === "frozen" && workerId ? [workerId] : [])));
+
+/** How many workers live, such as `3`, `3 of 5`, and `3 of 5, 1 frozen`. */
+export function aliveAmong(
+  workers: readonly WorkerHealth[],
+  frozen: ReadonlySet<string>,
+): { alive: number; text: string } {
+  const stands = workers.filter(({ id }) => frozen.has(id)).length;
+  const alive = workers.filter(({ id, liveness }) => liveness === "alive" && !frozen.has(id)).length;
+  const text = alive === workers.length ? grouped(alive) : `${grouped(alive)} of ${grouped(workers.length)}`;
+  return { alive, text: stands === 0 ? text : `${text}, ${grouped(stands)} frozen` };
+}
 
 /** Why a worker is not alive, in words; undefined: it is. */
 export function whyNotAlive({ reason, pid, lease }: WorkerHealth): string | undefined {

@@ -5,17 +5,33 @@ import type { Health, HealthOfQueue } from "../../inspect/methods.ts";
 import type { LimitInfo } from "../../limits/methods.ts";
 import type { Page, PageContext } from "../page.ts";
 import { inOrder, Limits, SetLimit } from "./limits.tsx";
-import { head, PauseOrResume, resumeQuestion } from "./parts.tsx";
+import { frozenIn, head, PauseOrResume, resumeQuestion } from "./parts.tsx";
 import { Count, Empty, grouped, href, Name, Nothing, Panel, Span, Status, Table, Time } from "./ui.tsx";
 
+/** A queue, with how many of its workers are frozen: `workers` counts them still, since nothing proves that they are dead. */
+interface ShownQueue extends HealthOfQueue {
+  frozen: number;
+}
+
 export interface QueuesData extends Pick<Health, "moreQueues"> {
-  queues: HealthOfQueue[];
+  queues: ShownQueue[];
   limits: LimitInfo[];
 }
 
 async function load({ reader, reads }: PageContext): Promise<QueuesData> {
-  const [{ queues, moreQueues }, limits] = await Promise.all([reads.health(), reader.listLimits()]);
-  return { queues: withPaused(queues, limits), ...(moreQueues && { moreQueues }), limits: inOrder(limits) };
+  const [{ queues, moreQueues, workers }, causes, limits] = await Promise.all([
+    reads.health(),
+    reads.causes(),
+    reader.listLimits(),
+  ]);
+  const frozen = frozenIn(causes);
+  const stand = workers.filter(({ id, liveness }) => liveness === "alive" && frozen.has(id));
+  const frozenOf = (name: string) => stand.filter(({ queueNames }) => queueNames.includes(name)).length;
+  return {
+    queues: withPaused(queues, limits).map((queue) => ({ ...queue, frozen: frozenOf(queue.name) })),
+    ...(moreQueues && { moreQueues }),
+    limits: inOrder(limits),
+  };
 }
 
 /** A queue that is paused is shown although it has neither tasks nor workers. */
@@ -135,12 +151,13 @@ const TaskCountCell: FC<{ queue: HealthOfQueue; status: CountedStatus; label: st
   );
 };
 
-const QueueRow: FC<{ queue: HealthOfQueue; hasWaiting: boolean; context: PageContext }> = ({
+const QueueRow: FC<{ queue: ShownQueue; hasWaiting: boolean; context: PageContext }> = ({
   queue,
   hasWaiting,
   context,
 }) => {
-  const { name, pausedAt, workers, pending, oldestPendingAge: oldestAge } = queue;
+  const { name, pausedAt, frozen, pending, oldestPendingAge: oldestAge } = queue;
+  const workers = queue.workers - frozen;
   const behind = { target: { queueName: name }, pending, oldestAge };
   const count = (status: CountedStatus, label: string) => (
     <TaskCountCell queue={queue} status={status} label={label} base={context.base} />
@@ -160,6 +177,7 @@ const QueueRow: FC<{ queue: HealthOfQueue; hasWaiting: boolean; context: PageCon
       </td>
       <td class="number" data-label="Workers">
         {grouped(workers)}
+        {frozen === 0 ? "" : <small class="warn">{`${grouped(frozen)} frozen`}</small>}
       </td>
       <td class="nowrap" data-label="State">
         {pausedAt === null ? (

@@ -55,6 +55,7 @@ export const schedules: Page<SchedulesData> = {
               "Function",
               "Next",
               "Last",
+              "Overlap",
               "State",
               ...(acts(context) ? ["Actions"] : []),
             ]}
@@ -89,7 +90,7 @@ export const schedules: Page<SchedulesData> = {
 const acts = ({ access }: PageContext): boolean => access.may("schedule");
 
 const Row: FC<{ schedule: Schedule; context: PageContext }> = ({ schedule, context }) => {
-  const { name, func, cron, every, timeZone, upcoming, lastSlot, lastTaskId, problem } = schedule;
+  const { name, func, cron, every, timeZone, upcoming, lastSlot, lastTaskId, overlap, problem } = schedule;
   // Of an expression that is wrong, the words would be, too.
   const words = problem === null ? timingInWords({ cron, every }) : undefined;
   return (
@@ -117,6 +118,7 @@ const Row: FC<{ schedule: Schedule; context: PageContext }> = ({ schedule, conte
           </small>
         )}
       </td>
+      <td data-label="Overlap">{overlap}</td>
       <td data-label="State">
         <State schedule={schedule} />
       </td>

@@ -5,6 +5,7 @@ import { type Task, type TaskStatus, taskStatuses } from "../../../task.ts";
 import type { FoundTasks } from "../look.ts";
 import type { Page, PageContext } from "../page.ts";
 import { filterOf, limitOf, positionOf, type Query, queryNames, queryOf } from "../query.ts";
+import { head } from "./parts.tsx";
 import {
   bytesText,
   Empty,
@@ -207,15 +208,15 @@ const Rows: FC<{ tasks: readonly ListedTask[]; context: PageContext; selects: bo
               />,
             ]
           : []),
-        "Id",
+        head("Id"),
         "Status",
         "Function",
         hasError ? "Arguments and error" : "Arguments",
         "Queue",
         "Enqueued",
         ...(hasDue ? ["Due"] : []),
-        "Ran for",
-        "Retries",
+        head("Ran for"),
+        head("Retries"),
       ]}
     >
       {rows.map((task) => (

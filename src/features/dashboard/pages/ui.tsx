@@ -233,7 +233,7 @@ export const Chart: FC<{
     <div class="plot" aria-hidden="true" />
     <details id={`${id}-table`}>
       <summary>As a table</summary>
-      <Table heads={["Time", ...series.map(({ name }) => name)]} label={label}>
+      <Table heads={["Time", ...series.map(({ name }) => <span class="number">{name}</span>)]} label={label}>
         {times.map((at, i) => (
           <tr>
             <td>{at.toISOString().slice(0, 16).replace("T", " ")}</td>

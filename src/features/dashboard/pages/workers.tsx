@@ -6,7 +6,7 @@ import type { Task } from "../../../task.ts";
 import type { CrashedAttempt } from "../../causes/contract.ts";
 import { mostRecorded } from "../look.ts";
 import type { Page, PageContext } from "../page.ts";
-import { head, Slots, whyNotAlive } from "./parts.tsx";
+import { frozenIn, head, Slots, whyNotAlive } from "./parts.tsx";
 import { Empty, grouped, href, Name, Nothing, Panel, Status, span, Table, Time } from "./ui.tsx";
 
 /** The most running tasks that are read, those that a row shows, and workers that died. */
@@ -44,7 +44,7 @@ async function load({ look, reads, visible }: PageContext): Promise<WorkersData>
     look.running(most.read),
     look.crashes(day),
   ]);
-  const frozen = new Set(causes.flatMap(({ kind, workerId }) => (kind === "frozen" ? [workerId] : [])));
+  const frozen = frozenIn(causes);
   const byWorker = new Map(workers.map(({ id }) => [id, [] as Task[]]));
   for (const task of running) byWorker.get(task.workerId ?? "")?.push(visible(task));
   return {
@@ -92,7 +92,8 @@ export const workers: Page<WorkersData> = {
         ) : (
           <Table
             label="Workers"
-            heads={["Worker", "State", head("Heartbeat"), "Queues", "Slots", "Runs now", "Started"]}
+            isCards
+            heads={["Worker", "State", head("Heartbeat"), "Queues", head("Slots"), "Runs now", "Started"]}
           >
             {data.workers.map((worker) => (
               <Row worker={worker} context={context} />
@@ -115,16 +116,16 @@ const Died: FC<{ of: readonly DeadWorker[]; base: string }> = ({ of, base }) =>
     <></>
   ) : (
     <Panel title="Died in the last 24 hours" id="died" note={grouped(of.length)}>
-      <Table label="Workers that died" heads={["Worker", "Died", "It ran"]}>
+      <Table label="Workers that died" isCards heads={["Worker", "Died", "It ran"]}>
         {of.map(({ id, diedAt, held }) => (
           <tr>
             <th scope="row" class="name">
               <Name of={id} />
             </th>
-            <td>
+            <td data-label="Died">
               <Time at={diedAt} />
             </td>
-            <td>
+            <td data-label="It ran">
               <ul class="times">
                 {held.slice(0, most.shown).map(({ taskId, func }) => (
                   <li>
@@ -152,7 +153,7 @@ const Row: FC<{ worker: ShownWorker; context: PageContext }> = ({ worker, contex
         <Name of={worker.id} />
       </small>
     </th>
-    <td>
+    <td data-label="State">
       <Status is={worker.isFrozen ? "frozen" : worker.liveness} />
       {worker.reason === null ? "" : <small>{whyNotAlive(worker)}</small>}
       {worker.isFrozen ? (
@@ -161,17 +162,17 @@ const Row: FC<{ worker: ShownWorker; context: PageContext }> = ({ worker, contex
         ""
       )}
     </td>
-    <td class="number">{`${span(worker.heartbeatAge)} ago`}</td>
-    <td class="name">
+    <td class="number" data-label="Heartbeat">{`${span(worker.heartbeatAge)} ago`}</td>
+    <td class="name" data-label="Queues">
       <Name of={worker.queueNames.join(", ")} />
     </td>
-    <td class="number">
+    <td class="number" data-label="Slots">
       <Slots used={worker.running.length} of={worker.concurrency} />
     </td>
-    <td>
+    <td data-label="Runs now">
       <Running tasks={worker.running} base={base} />
     </td>
-    <td>
+    <td data-label="Started">
       <Time at={new Date(worker.startedAt)} />
     </td>
   </tr>
