@@ -168,16 +168,62 @@ export const failuresGroup: Group = {
         assert.deepEqual(await listed(filter), [third]);
         assert.deepEqual(await listed({ ...filter, status: ["failed", "pending"] }), [third]);
         await sql(`update dbq_tasks set failure = null where id = ${first}`);
-        assert.deepEqual(await store.failures.open(undefined, many), [
-          ...[noLuck.id, (await store.attempts(other.id))[0]?.failure]
-            .map((id, i) => ({ id: String(id), count: 1, sample: i === 0 ? third : other.id }))
+        const counted = { count: 1, more: false };
+        assert.deepEqual(await store.failures.open(undefined, many, many), {
+          kinds: [noLuck.id, (await store.attempts(other.id))[0]?.failure]
+            .map((id, i) => ({ id: String(id), ...counted, sample: i === 0 ? third : other.id }))
             .sort((a, b) => Number(a.id > b.id) - Number(a.id < b.id)),
+          complete: true,
+        });
+        assert.equal((await store.failures.open("shrink", many, many)).kinds.length, 1);
+        const one = await store.failures.open(undefined, 1, many);
+        assert.deepEqual([one.kinds.length, one.complete], [1, false]);
+        assert.deepEqual(await store.failures.openOf([noLuck.id, "nothing"], many), [
+          { id: noLuck.id, ...counted, sample: third },
         ]);
-        assert.equal((await store.failures.open("shrink", many)).length, 1);
-        assert.equal((await store.failures.open(undefined, 1)).length, 1);
-        assert.deepEqual(await store.failures.openOf([noLuck.id, "nothing"]), [
-          { id: noLuck.id, count: 1, sample: third },
-        ]);
+      },
+    },
+    {
+      name: "of more failed tasks than are counted, each kind has its share, and says that there are more",
+      run: async ({ store }) => {
+        const failedOf = async (func: string, times: number) => {
+          let last = { id: 0 };
+          for (let n = 0; n < times; n += 1) last = await taskIn(store, "failed", { func });
+          return { id: String((await store.attempts(last.id))[0]?.failure), sample: last.id };
+        };
+        const kinds = [await failedOf("a", 5), await failedOf("b", 1), await failedOf("c", 3)];
+        const [a, b, c] = kinds as [(typeof kinds)[0], (typeof kinds)[0], (typeof kinds)[0]];
+        const byId = (x: { id: string }, y: { id: string }) => Number(x.id > y.id) - Number(x.id < y.id);
+        const most = (n: number, more: boolean) => ({ count: n, more });
+        assert.deepEqual(await store.failures.open(undefined, many, 9), {
+          kinds: [
+            { ...a, ...most(5, false) },
+            { ...c, ...most(3, false) },
+            { ...b, ...most(1, false) },
+          ],
+          complete: true,
+        });
+        assert.deepEqual(await store.failures.open(undefined, many, 3), {
+          kinds: [
+            ...[
+              { ...a, ...most(3, true) },
+              { ...c, ...most(3, false) },
+            ].sort(byId),
+            { ...b, ...most(1, false) },
+          ],
+          complete: true,
+        });
+        assert.deepEqual(await store.failures.open("c", many, 3), {
+          kinds: [{ ...c, ...most(3, false) }],
+          complete: true,
+        });
+        const first = await store.failures.open(undefined, 2, 3);
+        const ids = kinds
+          .map(({ id }) => id)
+          .sort()
+          .slice(0, 2);
+        assert.deepEqual([first.kinds.map(({ id }) => id).sort(), first.complete], [ids, false]);
+        assert.deepEqual(await store.failures.openOf([a.id, "nothing"], 4), [{ ...a, ...most(4, true) }]);
       },
     },
     {

@@ -223,14 +223,17 @@ describe.each([false, true])("SQLite with statistics: %s", (analyse) => {
     for (const steps of [
       await ofKind((store) => store.count(filter)),
       await ofKind((store) => store.look.areFew(filter, 10)),
-      await ofKind((store) => store.failures.openOf(["0123456789ab"])),
+      await ofKind((store) => store.failures.openOf(["0123456789ab"], 10)),
     ])
       expect(steps).toEqual([
         expect.stringMatching(/^SEARCH dbq_tasks USING .*INDEX dbq_tasks_failure \(failure=\?\)$/),
       ]);
-    expect(await ofKind((store) => store.failures.open(undefined, 10))).toEqual([
-      expect.stringMatching(/^SEARCH dbq_tasks USING COVERING INDEX dbq_tasks_failure \(failure>\?\)$/),
-    ]);
+    const byKinds = /^SEARCH dbq_tasks USING COVERING INDEX dbq_tasks_failure \(failure>\?\)$/;
+    for (const inAll of [10, -1]) {
+      const steps = await ofKind((store) => store.failures.open(undefined, 10, inAll));
+      expect(steps.length).toBeGreaterThan(1);
+      for (const step of steps) expect(step).toMatch(byKinds);
+    }
   });
 
   it("no statement that a worker or a watch runs scans the whole table of tasks, attempts or log lines", async () => {

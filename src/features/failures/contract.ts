@@ -28,8 +28,17 @@ export interface FailuresInTime extends FailureCount {
 
 /** The tasks that are failed with one kind now. */
 export interface OpenFailures extends FailureCount {
+  /** There may be more: the counting has ended. */
+  more: boolean;
   /** The newest of them. */
   sample: number;
+}
+
+/** What a bounded look at the failed tasks has found. */
+export interface OpenKinds {
+  kinds: OpenFailures[];
+  /** There are no other kinds. */
+  complete: boolean;
 }
 
 /** A kind as all its rows tell it. */
@@ -56,11 +65,14 @@ export interface FailureStore {
   /** The kinds with the most attempts since a time, most first. Of hours, also the one in which `from` is. */
   counted(from: number, func: string | undefined, most: number): Promise<FailureCount[]>;
 
-  /** The kinds with the most failed tasks, most first. */
-  open(func: string | undefined, most: number): Promise<OpenFailures[]>;
+  /**
+   * The kinds with the most failed tasks, most first. Of more than `inAll` failed tasks, the kinds that come first by their ids, up to
+   * `most`, counted as `openOf` does: it takes as long for millions of failed tasks as for those.
+   */
+  open(func: string | undefined, most: number, inAll: number): Promise<OpenKinds>;
 
-  /** Those of these kinds that have failed tasks, in no order. */
-  openOf(ids: readonly string[]): Promise<OpenFailures[]>;
+  /** Those of these kinds that have failed tasks, in no order. They share the number that is counted in all, up to 10,000 of a kind. */
+  openOf(ids: readonly string[], inAll: number): Promise<OpenFailures[]>;
 
   /**
    * How many attempts ended with each of these kinds in each time of `step` milliseconds, from `from` on, in no order. Times without

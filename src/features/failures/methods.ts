@@ -23,6 +23,11 @@ export interface Failure {
   count: number;
   /** How many tasks are failed with it now. */
   open: number;
+  /**
+   * There when `open` is a lower bound: of 50,000 failed tasks all are counted, and of more, some of each kind, 10,000 at most. Then
+   * the kinds are those that come first by their ids, and those that were counted of late.
+   */
+  moreOpen?: true;
   /** When the first and the last attempt ended so, of those that are still counted: 30 days. */
   firstAt: Date;
   lastAt: Date;

@@ -17,6 +17,7 @@ import {
   type KnownFailure,
   mostKinds,
   type OpenFailures,
+  type OpenKinds,
 } from "./contract.ts";
 
 const columns = columnsOf("dbq_failures");
@@ -24,6 +25,10 @@ const at = positionsIn(columns);
 
 /** How many minutes a row is about. */
 const [minute, hour] = [1, 60];
+/** Kinds that are counted by one statement, and steps from kind to kind: MySQL ends a recursion after 1,000. */
+const [kindsAtOnce, mostSteps] = [50, 1_000];
+/** Failed tasks that are counted of each of many kinds, and of one kind at most. */
+const [leastOfKind, mostOfKind] = [100, 10_000];
 /** How often a row is added that others take before it is counted in. */
 const mostTries = 100;
 const minuteMs = 60_000;
@@ -93,10 +98,16 @@ function readStatements(d: Dialect) {
     deleteOld: (p) => sql`
       delete from dbq_failures where span = ${d.integer(p.span)} and ${before(p.before)}`,
 
-    /** By the index alone, as `open`. */
-    openOf: (p) => sql`
-      select failure, count(*), max(id) from ${d.objects(p.asked, asked)} ${d.joinEach} dbq_tasks
-      where failure is not null and failure = ${kind} group by failure`,
+    /** By the index alone, as all that counts failed tasks. */
+    fewOpen: (p) => sql`
+      select count(*) from (
+        select failure from dbq_tasks where failure is not null order by failure ${d.atMost(p.limit)}) as few`,
+
+    /** Those of these kinds whose newest failed task is one of this function. */
+    openOfFunc: (p) => sql`
+      select ${itemOf("failure")} from ${d.objects(p.asked, asked)} where exists (
+        select 1 from dbq_tasks where ${d.same("func", p.func)}
+          and id = (select max(id) from dbq_tasks where failure is not null and failure = ${kind}))`,
 
     times: (p) => sql`
       select id, part, sum(count) from (
@@ -207,7 +218,9 @@ export class FailureOperations {
   }
 
   /** By the index alone: to look at the status of each of 300,000 failed tasks would take 370 ms on SQLite, not 20. */
-  *open(func: string | undefined, most: number): Program<OpenFailures[]> {
+  *open(func: string | undefined, most: number, inAll: number): Program<OpenKinds> {
+    const [few] = yield* rows(this.#s.fewOpen, { limit: inAll + 1 });
+    if (Number(few?.[0]) > inAll) return yield* this.#openByKind(func, most, inAll);
     const d = this.#d;
     const named =
       func === undefined ? sql`` : sql`${d.joinEach} dbq_tasks where id = task and ${d.same("func", func)}`;
@@ -216,11 +229,51 @@ export class FailureOperations {
         select failure as kind, count(*) as tasks, max(id) as task from dbq_tasks
         where failure is not null group by failure) as kinds ${named}
       order by tasks desc, kind limit ${most}`);
-    return found.map(toOpen);
+    return { kinds: found.map((row) => toOpen(row)), complete: found.length < most };
   }
 
-  *openOf(ids: readonly string[]): Program<OpenFailures[]> {
-    return (yield* rows(this.#s.openOf, { asked: asList(ids) })).map(toOpen);
+  /** One step through the index for each kind, and then its tasks up to its share. */
+  *#openByKind(func: string | undefined, most: number, inAll: number): Program<OpenKinds> {
+    const next = (after: string) =>
+      sql`(select failure from dbq_tasks where failure is not null ${sql.raw(after)} order by failure ${sql.raw("limit 1")})`;
+    const found = yield* rowsOnce(sql`
+      with recursive kinds (kind, n) as (
+        select ${next("")}, 1
+        union all
+        select ${next("and failure > kinds.kind")}, n + 1 from kinds
+        where kinds.kind is not null and n < ${sql.raw(String(Math.min(most, mostSteps)))}
+      )
+      select kind from kinds where kind is not null`);
+    const ids = found.map(([id]) => String(id));
+    const own =
+      func === undefined
+        ? ids
+        : (yield* rows(this.#s.openOfFunc, { asked: asList(ids), func })).map(([id]) => String(id));
+    const kinds = yield* this.openOf(own, inAll);
+    return {
+      kinds: kinds.sort((a, b) => b.count - a.count || Number(a.id > b.id) - Number(a.id < b.id)),
+      complete: ids.length < Math.min(most, mostSteps),
+    };
+  }
+
+  *openOf(ids: readonly string[], inAll: number): Program<OpenFailures[]> {
+    const share = Math.min(
+      mostOfKind,
+      Math.max(Math.min(leastOfKind, inAll), Math.floor(inAll / ids.length)),
+    );
+    const found: Row[] = [];
+    for (let i = 0; i < ids.length; i += kindsAtOnce) {
+      const counts = ids.slice(i, i + kindsAtOnce).map(
+        (id, n) => sql`
+        select ${sql.raw(String(i + n))} as n, count(*) as tasks, max(id) as task from (
+          select id from dbq_tasks where failure is not null and failure = ${id}
+          order by id desc ${sql.raw(`limit ${share + 1}`)}) as ${sql.raw(`kind_${n}`)}`,
+      );
+      found.push(...(yield* rowsOnce(sql.join(counts, sql` union all `))));
+    }
+    return found
+      .map(([n, ...counted]) => toOpen([ids[Number(n)] ?? "", ...counted], share))
+      .filter((kind) => kind.count > 0);
   }
 
   *times(ids: readonly string[], from: number, step: number): Program<FailuresInTime[]> {
@@ -279,8 +332,10 @@ function toFailures(row: Row): Failures {
   };
 }
 
-const toOpen = ([id, tasks, task]: Row): OpenFailures => ({
-  ...{ id: String(id), count: Number(tasks), sample: Number(task) },
+/** @param most where the counting ends */
+const toOpen = ([id, tasks, task]: Row, most = Number.POSITIVE_INFINITY): OpenFailures => ({
+  ...{ id: String(id), count: Math.min(Number(tasks), most), more: Number(tasks) > most },
+  sample: Number(task),
 });
 
 /** As for statistics: of `add` and `fold`, nobody is notified. */
@@ -289,8 +344,8 @@ export function failureMethods({ run }: Runner, ops: FailureOperations): Failure
     add: (counted) => run(() => ops.add(counted)),
     fold: () => run(() => ops.fold()),
     counted: (from, func, most) => run(() => ops.counted(from, func, most)),
-    open: (func, most) => run(() => ops.open(func, most)),
-    openOf: (ids) => run(() => ops.openOf(ids)),
+    open: (func, most, inAll) => run(() => ops.open(func, most, inAll)),
+    openOf: (ids, inAll) => run(() => ops.openOf(ids, inAll)),
     times: (ids, from, step) => run(() => ops.times(ids, from, step)),
     known: (ids) => run(() => ops.known(ids)),
   };

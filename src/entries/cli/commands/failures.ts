@@ -80,9 +80,10 @@ function print(failures: readonly ShownFailure[], limit: number): void {
   note(`the tasks of a kind: dbq list --failure ${id}; run them again: dbq retry --failure ${id}`);
 }
 
-function rowOf({ id, func, errorName, message, count, open, firstAt, lastAt }: ShownFailure): Cell[] {
+function rowOf(failure: ShownFailure): Cell[] {
+  const { id, func, errorName, message, count, open, moreOpen, firstAt, lastAt } = failure;
   const text = message === null ? hiddenText : message;
   const error = shortened(text === "" ? errorName : `${errorName}: ${text}`, 80);
-  const tasks: Cell = open > 0 ? { text: String(open), color: "red" } : open;
+  const tasks: Cell = open > 0 ? { text: `${open}${moreOpen ? "+" : ""}`, color: "red" } : open;
   return [tasks, count, shortened(func, 40), moment(firstAt), moment(lastAt), id, error];
 }

@@ -126,7 +126,7 @@ async function failedOf(reads: Reads, { queues }: Pick<Health, "queues">, about:
     const kinds = await reads.failures({ since: "1h", limit: most.failures, func: about.func });
     return {
       count: kinds.reduce((sum, { open }) => sum + open, 0),
-      complete: kinds.length < most.failures,
+      complete: kinds.length < most.failures && kinds.every(({ moreOpen }) => !moreOpen),
     };
   }
   const queue = queues.find(({ name }) => name === about.queueName);

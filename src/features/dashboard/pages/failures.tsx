@@ -7,7 +7,20 @@ import { BadQuery, type Page, type PageContext } from "../page.ts";
 import { head } from "./parts.tsx";
 import { Thrown } from "./task.tsx";
 import { cut } from "./tasks.tsx";
-import { Empty, Facts, grouped, href, Name, Nothing, Panel, Spark, Table, Time, tasksText } from "./ui.tsx";
+import {
+  Count,
+  Empty,
+  Facts,
+  grouped,
+  href,
+  Name,
+  Nothing,
+  Panel,
+  Spark,
+  Table,
+  Time,
+  tasksText,
+} from "./ui.tsx";
 
 const [minute, hour] = [60_000, 3_600_000];
 
@@ -185,7 +198,7 @@ export const Kinds: FC<{ of: readonly ShownFailure[]; range: Range; context: Pag
             <Nothing />
           ) : (
             <a class="bad" href={href(base, "/tasks", { failure: failure.id })}>
-              {grouped(failure.open)}
+              <Count of={failure.open} atLeast={failure.moreOpen === true} />
             </a>
           )}
         </td>
@@ -273,8 +286,8 @@ export const failure: Page<FailureData> = {
 };
 
 /** Retries or deletes all tasks of a kind. Each asks on a page of its own, which says how many there are. */
-export const OnAll: FC<{ of: Pick<ShownFailure, "id" | "open">; context: PageContext }> = ({
-  of: { id, open },
+export const OnAll: FC<{ of: Pick<ShownFailure, "id" | "open" | "moreOpen">; context: PageContext }> = ({
+  of: { id, open, moreOpen },
   context: { base, access },
 }) => {
   const acts = (["retry", "delete"] as const).filter((action) => access.may(action));
@@ -282,7 +295,7 @@ export const OnAll: FC<{ of: Pick<ShownFailure, "id" | "open">; context: PageCon
   return (
     <div class="actions">
       <a class="button" href={href(base, "/tasks", { failure: id })}>
-        {`Show ${open === 1 ? "the failed task" : `all ${tasksText(open)}`}`}
+        {`Show ${open === 1 ? "the failed task" : moreOpen ? "all of them" : `all ${tasksText(open)}`}`}
       </a>
       {acts.map((action) => (
         <OfKind id={id} action={action} base={base}>
@@ -331,7 +344,7 @@ const About: FC<{ of: ShownFailure; context: PageContext }> = ({ of, context: { 
     <Facts
       facts={[
         ["Function", <Name of={of.func} to={href(base, "/functions/detail", { name: of.func })} />],
-        ["Failed tasks", grouped(of.open)],
+        ["Failed tasks", <Count of={of.open} atLeast={of.moreOpen === true} />],
         ["Attempts in 30 days", grouped(of.count)],
         ["In 24 hours", <Spark counts={of.times} label={sparkText(of.times, ranges["24h"].name)} />],
         ["First seen", <Time at={of.firstAt} />],
