@@ -11,7 +11,7 @@ import type { Cause, CauseMethods } from "./causes/methods.ts";
 import type { DrainMethods } from "./drain/methods.ts";
 import type { EncryptionMethods } from "./encryption/methods.ts";
 import type { FailureMethods } from "./failures/methods.ts";
-import type { HealthLook, InspectMethods } from "./inspect/methods.ts";
+import type { BriefLook, HealthLook, InspectMethods } from "./inspect/methods.ts";
 import type { LimitMethods } from "./limits/methods.ts";
 import type { LookMethods } from "./look/methods.ts";
 import type { ScheduleMethods, SchedulesWithin } from "./schedules/methods.ts";
@@ -68,8 +68,10 @@ export const Queue: abstract new () => Queue = CoreQueue as never;
 export interface Shared {
   /** The answer of `health()`, with the pending tasks that it has counted. @throws DatabaseError */
   healthLook(): Promise<HealthLook>;
+  /** What waits, and who works: a look that takes a part of the time. @throws DatabaseError */
+  briefLook(): Promise<BriefLook>;
   /** What `listCauses()` finds, by a look that was had already. @throws DatabaseError */
-  causesOf(look: HealthLook): Promise<Cause[]>;
+  causesOf(look: BriefLook): Promise<Cause[]>;
   /**
    * The same queue over connections of its own, which write nothing: for people who look. Its `close` leaves this one open.
    * @throws DatabaseError

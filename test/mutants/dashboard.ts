@@ -232,9 +232,9 @@ export const dashboardFaults: readonly Mutant[] = [
   {
     name: "a-loaded-page-is-as-old-as-the-open-ones",
     why: "A person pauses a queue, and the page that is loaded after that shows it as running.",
-    in: "SharedReads.#read",
-    find: "now - known.at < age",
-    replace: "now - known.at < longest",
+    in: "SharedReads.#isKnown",
+    find: "performance.now() - this.#at(key) < age",
+    replace: "performance.now() - this.#at(key) < longest",
     caughtBy: ofReads("a page that is loaded reads anew, and an open page never goes back behind it"),
   },
   {
@@ -530,5 +530,35 @@ export const dashboardFaults: readonly Mutant[] = [
     find: "if (age === 0) own.set(key, known);",
     replace: "",
     caughtBy: ofReads("a page that is loaded has one look at the health, for its causes too"),
+  },
+  {
+    name: "an-open-page-goes-behind-a-brief-look",
+    why: "A page that was just loaded shows a queue as repaired, and an open one shows it as broken again.",
+    in: "SharedReads.of",
+    find: 'this.#isKnown("health", health) && this.#at("health") >= this.#at("brief")',
+    replace: 'this.#isKnown("health", health)',
+    caughtBy: ofReads("an open page has the newer of two looks that other pages had"),
+  },
+  {
+    name: "a-frozen-worker-is-alive",
+    why: "The overview shows all workers as alive, while one of them has done nothing for half an hour.",
+    in: "aliveAmong",
+    find: 'liveness === "alive" && !frozen.has(id)',
+    replace: 'liveness === "alive"',
+    caughtBy: {
+      file: "test/features/dashboard/lists.test.ts",
+      test: "a frozen worker is not counted as alive, on any page",
+    },
+  },
+  {
+    name: "the-tasks-of-all-schedules-are-cancelled",
+    why: "The button that cancels the waiting tasks of a schedule that piles up cancels those of every function.",
+    in: "cancelPile",
+    find: '"filter.schedule": schedule',
+    replace: "",
+    caughtBy: {
+      file: "test/features/dashboard/operating.test.ts",
+      test: "schedules > the waiting tasks of one that piles up are cancelled by the button of its cause, and no others",
+    },
   },
 ];

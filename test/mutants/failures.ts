@@ -103,4 +103,15 @@ export const failureFaults: readonly Mutant[] = [
       test: "on SQLite > each failed attempt of a task that undoes its steps counts, also the last one",
     },
   },
+  {
+    name: "a-bounded-count-is-told-as-exact",
+    why: "Of a million failed tasks, an operator sees ten thousand, and takes that for all of them.",
+    in: "toOpen",
+    find: "more: Number(tasks) > most",
+    replace: "more: false",
+    caughtBy: {
+      file: "test/conformance/sqlite.test.ts",
+      test: "'SQLite, a file' > failures > of more failed tasks than are counted, each kind has its share, and says that there are more",
+    },
+  },
 ];

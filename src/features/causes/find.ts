@@ -3,7 +3,7 @@ import { roughSpan } from "../../base/text/durations.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import type { LimitInfo } from "../limits/methods.ts";
 import type { CrashedAttempt } from "./contract.ts";
-import { dateAt, type Facts, type Found, keyOf, tasksWait } from "./facts.ts";
+import { dateAt, type Facts, type Found, isFrozen, keyOf, tasksWait } from "./facts.ts";
 import { held } from "./limits.ts";
 import { type Cause, causeSeverities } from "./methods.ts";
 import {
@@ -58,10 +58,7 @@ function database({ database: facts, now }: Facts): Found[] {
 // ---- workers -----------------------------------------------------------------------------------
 
 function frozen({ health, thresholds }: Facts): Found[] {
-  const silent = health.workers.filter(
-    ({ liveness, heartbeatAge, lease }) =>
-      liveness !== "dead" && heartbeatAge > thresholds.frozenShare * lease,
-  );
+  const silent = health.workers.filter((worker) => isFrozen(worker, thresholds.frozenShare));
   return silent.map(({ id, host, pid, heartbeatAt, heartbeatAge, lease }) => ({
     key: keyOf("frozen", id),
     kind: "frozen",

@@ -3,7 +3,7 @@ import { performance } from "../../base/runtime/timers.ts";
 import type { PendingTasks } from "../../base/tasks/pending.ts";
 import type { Diagnosis } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
-import type { HealthLook } from "../inspect/methods.ts";
+import type { BriefLook } from "../inspect/methods.ts";
 import { internalsOf, type Queue } from "../queue.ts";
 import type { Level } from "./contract.ts";
 import type { Facts } from "./facts.ts";
@@ -29,21 +29,17 @@ export function causes(queue: Queue): Feature {
     causeThresholds: () => thresholdsOf(store.causes),
     setCauseThresholds: (changes) => setThresholds(store.causes, changes),
   };
-  const causesOf = async (look: HealthLook) => causesIn(await factsOf(queue, database, look));
+  const causesOf = async (look: BriefLook) => causesIn(await factsOf(queue, database, look));
   return { methods, iterators, shared: { causesOf } };
 }
 
 /** One query after another: a look takes one connection of the queue's pool, not all. */
-async function factsOf(
-  queue: Queue,
-  database: () => Promise<Diagnosis[]>,
-  look?: HealthLook,
-): Promise<Facts> {
+async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>, look?: BriefLook): Promise<Facts> {
   const { store, shared } = internalsOf(queue);
   // This process's clock may be apart from the one that has written since when something is paused.
   const now = await store.causes.now();
   const thresholds = await thresholdsOf(store.causes);
-  const { health, pending } = look ?? (await shared.healthLook());
+  const { health, pending } = look ?? (await shared.briefLook());
   const running = await store.causes.running(most.running);
   const heads = await store.causes.heads(levelsThatWait(pending, thresholds.starvedAfter));
   return {

@@ -10,7 +10,7 @@ import type { Task, TaskRecord } from "../../task.ts";
 import type { CrashedAttempt } from "../causes/contract.ts";
 import type { Cause } from "../causes/methods.ts";
 import type { FailuresInTime } from "../failures/contract.ts";
-import type { HealthLook } from "../inspect/methods.ts";
+import type { BriefLook, HealthLook } from "../inspect/methods.ts";
 import type { LimitsOfTask, TaskPlace } from "../limits/contract.ts";
 import type { AuditEntry, Note, TaskEdit } from "../look/contract.ts";
 import type { BulkResult } from "../look/methods.ts";
@@ -108,8 +108,13 @@ export class Look {
     return await internalsOf(this.reader).shared.healthLook();
   }
 
+  /** The same without the counts of scheduled and failed tasks. @throws DatabaseError */
+  async brief(): Promise<BriefLook> {
+    return await internalsOf(this.reader).shared.briefLook();
+  }
+
   /** The causes, by a look that was had already. @throws DatabaseError */
-  async causes(look: HealthLook): Promise<Cause[]> {
+  async causes(look: BriefLook): Promise<Cause[]> {
     return await internalsOf(this.reader).shared.causesOf(look);
   }
 

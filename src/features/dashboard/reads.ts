@@ -2,7 +2,7 @@
 import { performance } from "../../base/runtime/timers.ts";
 import type { Cause } from "../causes/methods.ts";
 import type { Failure } from "../failures/methods.ts";
-import type { Health } from "../inspect/methods.ts";
+import type { BriefHealth, BriefLook, Health } from "../inspect/methods.ts";
 import type { FunctionCount } from "../stats/contract.ts";
 import type { FunctionStats, StatsPoint } from "../stats/methods.ts";
 import type { Look } from "./look.ts";
@@ -10,6 +10,8 @@ import type { Look } from "./look.ts";
 /** Reads whose results are the same for all readers. Pages share these results, and do not change them. */
 export interface Reads {
   health(): Promise<Health>;
+  /** The same without the counts of scheduled and failed tasks: a page that shows none of them has it for a part of the time. */
+  brief(): Promise<BriefHealth>;
   causes(): Promise<Cause[]>;
   /** Kinds of failures. `since`: how far back their attempts are counted. */
   failures(asked: { since: string; limit: number; func?: string }): Promise<Failure[]>;
@@ -43,7 +45,7 @@ export const ofOpenPages = (pollInterval: number): Ages => ({
 const longest = 10_000;
 
 /** Where results come from. */
-type Sources = Pick<Look, "reader" | "outcomes" | "health" | "causes">;
+type Sources = Pick<Look, "reader" | "outcomes" | "health" | "brief" | "causes">;
 
 export class SharedReads {
   readonly #known = new Map<string, { at: number; read: Promise<unknown> }>();
@@ -58,11 +60,16 @@ export class SharedReads {
       if (age === 0) own.set(key, known);
       return known as Promise<T>;
     };
-    // The causes begin with all that the health shows: of a million tasks, this is half of what a page costs.
+    // The causes begin with what the health shows: of a million tasks, this is half of what a page costs.
     const healthLook = () => read("health", health, () => look.health());
+    const briefLook = (): Promise<BriefLook> =>
+      own.has("health") || (this.#isKnown("health", health) && this.#at("health") >= this.#at("brief"))
+        ? healthLook()
+        : read("brief", health, () => look.brief());
     return {
       health: async () => (await healthLook()).health,
-      causes: () => read("causes", health, async () => await look.causes(await healthLook())),
+      brief: async () => (await briefLook()).health,
+      causes: () => read("causes", health, async () => await look.causes(await briefLook())),
       failures: (asked) => read(keyOf("failures", asked), statistics, () => reader.listFailures(asked)),
       stats: (time) => read(keyOf("stats", time), statistics, () => reader.stats(time)),
       functionStats: (time) => read(keyOf("functions", time), statistics, () => reader.functionStats(time)),
@@ -70,12 +77,21 @@ export class SharedReads {
     };
   }
 
+  #isKnown(key: string, age: number): boolean {
+    return performance.now() - this.#at(key) < age;
+  }
+
+  /** When it was read last. */
+  #at(key: string): number {
+    return this.#known.get(key)?.at ?? Number.NEGATIVE_INFINITY;
+  }
+
   /** Open pages also get the results that a loaded page has read, so they never show older ones than that page. */
   #read<T>(key: string, age: number, load: () => Promise<T>): Promise<T> {
     const now = performance.now();
     for (const [old, { at }] of this.#known) if (now - at >= longest) this.#known.delete(old);
     const known = this.#known.get(key);
-    if (known && now - known.at < age) return known.read as Promise<T>;
+    if (known && this.#isKnown(key, age)) return known.read as Promise<T>;
     const entry = { at: now, read: load() };
     this.#known.set(key, entry);
     entry.read.catch(() => {

@@ -76,10 +76,21 @@ export interface Health {
   pauses: Pause[];
 }
 
+/** What waits, and who works: all of a health but the counts of tasks in other statuses, whose rows take most of a look's time. */
+export interface BriefHealth
+  extends Pick<Health, "workers" | "deadWorkers" | "unservedFunctions" | "pauses"> {
+  queues: Pick<HealthOfQueue, "name" | "pausedAt" | "oldestPendingAge">[];
+}
+
 /** What one look has found. */
-export interface HealthLook {
-  health: Health;
+export interface BriefLook {
+  health: BriefHealth;
   pending: readonly PendingTasks[];
+}
+
+/** What one look has found. */
+export interface HealthLook extends BriefLook {
+  health: Health;
 }
 
 /** Options of `queue.watchTasks`: a task matches when all given ones do. */

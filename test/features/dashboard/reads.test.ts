@@ -12,9 +12,11 @@ function counting() {
   const read = () => vi.fn(async () => ({ read: ++reads }));
   const reader = { stats: read(), functionStats: read() };
   const health = vi.fn(async () => ({ health: { read: ++reads }, pending: [] }));
+  const brief = vi.fn(async () => ({ health: { read: ++reads }, pending: [] }));
   const causes = vi.fn(async (look: unknown) => look);
   const outcomes = read();
-  return { look: { reader, outcomes, health, causes } as unknown as Look, reader, outcomes, health, causes };
+  const look = { reader, outcomes, health, brief, causes } as unknown as Look;
+  return { look, reader, outcomes, health, brief, causes };
 }
 
 test("open pages share one read of the health and of each time's statistics", async () => {
@@ -55,6 +57,33 @@ test("a page that is loaded has one look at the health, for its causes too", asy
   expect([found, causesFound]).toEqual([{ read: 1 }, { health: { read: 1 }, pending: [] }]);
   expect(await reads.health()).toEqual({ read: 1 });
   for (const read of [health, causes]) expect(read).toHaveBeenCalledTimes(1);
+});
+
+test("a page that shows no counts of scheduled and failed tasks does not read them, and one that does reads all once", async () => {
+  const { look, health, brief } = counting();
+  const loaded = new SharedReads().of(look, anew);
+  expect(await Promise.all([loaded.brief(), loaded.causes()])).toEqual([
+    { read: 1 },
+    { health: { read: 1 }, pending: [] },
+  ]);
+  expect([health.mock.calls.length, brief.mock.calls.length]).toEqual([0, 1]);
+  const both = new SharedReads().of(look, anew);
+  expect(await Promise.all([both.health(), both.brief(), both.causes()])).toEqual([
+    { read: 2 },
+    { read: 2 },
+    { health: { read: 2 }, pending: [] },
+  ]);
+  expect([health.mock.calls.length, brief.mock.calls.length]).toEqual([1, 1]);
+});
+
+test("an open page has the newer of two looks that other pages had", async () => {
+  const { look } = counting();
+  const shared = new SharedReads();
+  const open = shared.of(look, { health: minute, statistics: minute });
+  expect(await open.health()).toEqual({ read: 1 });
+  expect(await open.brief()).toEqual({ read: 1 });
+  expect(await shared.of(look, anew).brief()).toEqual({ read: 2 });
+  expect(await open.brief()).toEqual({ read: 2 });
 });
 
 test("a read that failed is not kept", async () => {

@@ -82,10 +82,11 @@ async function load(context: PageContext, name: string, about: About): Promise<D
   const range = rangeOf(query.get("range"));
   const { to } = range;
   const from = new Date(Math.max(range.from.getTime(), to.getTime() - longest));
-  const [points, functions, health, causes, limits, schedules] = await Promise.all([
+  const [points, functions, health, { workers }, causes, limits, schedules] = await Promise.all([
     pointsOf(reads, range, about),
     reads.functionStats({ from, to, ...about }),
-    reads.health(),
+    "func" in about ? undefined : reads.health(),
+    reads.brief(),
     reads.causes(),
     reader.listLimits(),
     reader.listSchedules({ limit: most.schedules }),
@@ -107,7 +108,7 @@ async function load(context: PageContext, name: string, about: About): Promise<D
       complete: backlog.every(({ more }) => !more),
     },
     running: await look.count({ ...about, status: ["running"] }, { cap: 10_000, budget: 30 }),
-    failed: await failedOf(reads, health, about),
+    failed: await failedOf(reads, health?.queues ?? [], about),
     oldestPendingAge: backlog.reduce<number | null>(
       (oldest, each) =>
         each.oldestPendingAge === null ? oldest : Math.max(oldest ?? 0, each.oldestPendingAge),
@@ -115,13 +116,13 @@ async function load(context: PageContext, name: string, about: About): Promise<D
     ),
     pausedAt: own.find(({ target }) => typeof target !== "string" && !("group" in target))?.pausedAt ?? null,
     limits: own,
-    workers: health.workers.filter(({ queueNames }) => queueNames.some((each) => queues.has(each))),
+    workers: workers.filter(({ queueNames }) => queueNames.some((each) => queues.has(each))),
     schedules: schedules.filter(({ func }) => ("func" in about ? func === about.func : names.has(func))),
   };
 }
 
 /** How many tasks are failed now: the index of kinds tells it of a function, and the health of a queue. */
-async function failedOf(reads: Reads, { queues }: Pick<Health, "queues">, about: About): Promise<Counted> {
+async function failedOf(reads: Reads, queues: Health["queues"], about: About): Promise<Counted> {
   if ("func" in about) {
     const kinds = await reads.failures({ since: "1h", limit: most.failures, func: about.func });
     return {

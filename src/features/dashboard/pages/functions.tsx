@@ -45,7 +45,7 @@ async function load({ look, reads, query }: PageContext): Promise<FunctionsData>
   const to = new Date(Math.ceil(Date.now() / minute) * minute);
   const from = new Date(to.getTime() - day);
   const stats = await reads.functionStats({ from, to });
-  const { unservedFunctions, pauses } = await reads.health();
+  const { unservedFunctions, pauses } = await reads.brief();
   const functions = merged(stats, await look.pendingFunctions(), unservedFunctions, pausesOf(pauses));
   return { from, to, sort, functions: functions.sort((a, b) => sorts[sort](b) - sorts[sort](a)) };
 }

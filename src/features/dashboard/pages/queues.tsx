@@ -1,11 +1,12 @@
 /** Queues, and the limits that hold in all processes together. */
 import type { FC } from "hono/jsx";
+import { isFrozen } from "../../causes/facts.ts";
 import { mostHealthNames } from "../../inspect/contract.ts";
 import type { Health, HealthOfQueue } from "../../inspect/methods.ts";
 import type { LimitInfo } from "../../limits/methods.ts";
 import type { Page, PageContext } from "../page.ts";
 import { inOrder, Limits, SetLimit } from "./limits.tsx";
-import { frozenIn, head, PauseOrResume, resumeQuestion } from "./parts.tsx";
+import { head, PauseOrResume, resumeQuestion } from "./parts.tsx";
 import { Count, Empty, grouped, href, Name, Nothing, Panel, Span, Status, Table, Time } from "./ui.tsx";
 
 /** A queue, with how many of its workers are frozen: `workers` counts them still, since nothing proves that they are dead. */
@@ -19,13 +20,12 @@ export interface QueuesData extends Pick<Health, "moreQueues"> {
 }
 
 async function load({ reader, reads }: PageContext): Promise<QueuesData> {
-  const [{ queues, moreQueues, workers }, causes, limits] = await Promise.all([
+  const [{ queues, moreQueues, workers }, { frozenShare }, limits] = await Promise.all([
     reads.health(),
-    reads.causes(),
+    reader.causeThresholds(),
     reader.listLimits(),
   ]);
-  const frozen = frozenIn(causes);
-  const stand = workers.filter(({ id, liveness }) => liveness === "alive" && frozen.has(id));
+  const stand = workers.filter((worker) => worker.liveness === "alive" && isFrozen(worker, frozenShare));
   const frozenOf = (name: string) => stand.filter(({ queueNames }) => queueNames.includes(name)).length;
   return {
     queues: withPaused(queues, limits).map((queue) => ({ ...queue, frozen: frozenOf(queue.name) })),

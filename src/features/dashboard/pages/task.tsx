@@ -61,7 +61,7 @@ async function load(context: PageContext): Promise<TaskData | undefined> {
   const task = visible(found.task);
   const attempts = await reader.listAttempts(id);
   const logs = await reader.listLogs(id);
-  const health = task.status === "pending" ? await reads.health() : undefined;
+  const health = task.status === "pending" ? await reads.brief() : undefined;
   const waits = waitsForStart(task.status) ? waitsOf(task, await look.limitsOf(task), health) : noWait;
   const notes = await look.notes(`task ${id}`, 20);
   const copied = await copiedFrom(notes, comparable(found, task), async (from) => {

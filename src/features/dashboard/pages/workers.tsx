@@ -39,7 +39,7 @@ export interface WorkersData {
 
 async function load({ look, reads, visible }: PageContext): Promise<WorkersData> {
   const [{ workers }, causes, running, crashes] = await Promise.all([
-    reads.health(),
+    reads.brief(),
     reads.causes(),
     look.running(most.read),
     look.crashes(day),
