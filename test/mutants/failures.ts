@@ -109,9 +109,8 @@ export const failureFaults: readonly Mutant[] = [
     in: "toOpen",
     find: "more: Number(tasks) > most",
     replace: "more: false",
-    caughtBy: {
-      file: "test/conformance/sqlite.test.ts",
-      test: "'SQLite, a file' > failures > of more failed tasks than are counted, each kind has its share, and says that there are more",
-    },
+    caughtBy: onFile(
+      "of more failed tasks than are counted, each kind has its share, and says that there are more",
+    ),
   },
 ];
