@@ -1,5 +1,6 @@
 /** What a database does for `queue.listCauses()`. */
 import type { QueueDepth } from "../../base/tasks/pending.ts";
+import type { WorkerHealth } from "../../base/tasks/worker-health.ts";
 
 /** An attempt that runs. */
 export interface RunningAttempt {
@@ -141,3 +142,9 @@ export interface CauseStore {
   /** Milliseconds since 1970, by the clock that writes the times of tasks and pauses. */
   now(): Promise<number>;
 }
+
+/** Whether a worker that is not proven dead has sent no heartbeat for this share of its lease. */
+export const isFrozen = (
+  { liveness, heartbeatAge, lease }: Pick<WorkerHealth, "liveness" | "heartbeatAge" | "lease">,
+  frozenShare: number,
+): boolean => liveness !== "dead" && heartbeatAge > frozenShare * lease;

@@ -1,7 +1,6 @@
 /** What one look has found, and the words that causes have in common. */
 
 import type { PendingTasks } from "../../base/tasks/pending.ts";
-import type { WorkerHealth } from "../../base/tasks/worker-health.ts";
 import type { Diagnosis } from "../../store.ts";
 import type { BriefHealth } from "../inspect/methods.ts";
 import type { LimitInfo } from "../limits/methods.ts";
@@ -40,12 +39,6 @@ export interface Facts {
   /** The tasks that started last, and those that came after the heads and have started; none where there are no such levels. */
   started: readonly StartedTask[];
 }
-
-/** Whether a worker that is not proven dead has sent no heartbeat for this share of its lease. */
-export const isFrozen = (
-  { liveness, heartbeatAge, lease }: Pick<WorkerHealth, "liveness" | "heartbeatAge" | "lease">,
-  frozenShare: number,
-): boolean => liveness !== "dead" && heartbeatAge > frozenShare * lease;
 
 /** How bad it is follows from its kind. */
 export type Found = Omit<Cause, "severity">;

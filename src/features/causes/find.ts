@@ -2,8 +2,8 @@
 import { roughSpan } from "../../base/text/durations.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import type { LimitInfo } from "../limits/methods.ts";
-import type { CrashedAttempt } from "./contract.ts";
-import { dateAt, type Facts, type Found, isFrozen, keyOf, tasksWait } from "./facts.ts";
+import { type CrashedAttempt, isFrozen } from "./contract.ts";
+import { dateAt, type Facts, type Found, keyOf, tasksWait } from "./facts.ts";
 import { held } from "./limits.ts";
 import { type Cause, causeSeverities } from "./methods.ts";
 import {

@@ -1,6 +1,6 @@
 /** Queues, and the limits that hold in all processes together. */
 import type { FC } from "hono/jsx";
-import { isFrozen } from "../../causes/facts.ts";
+import { isFrozen } from "../../causes/contract.ts";
 import { mostHealthNames } from "../../inspect/contract.ts";
 import type { Health, HealthOfQueue } from "../../inspect/methods.ts";
 import type { LimitInfo } from "../../limits/methods.ts";
