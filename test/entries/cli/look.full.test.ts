@@ -226,8 +226,12 @@ test("doctor reports tasks whose function no module registers, or whose queue no
   };
   const [first, second] = await problems(tasks);
   expect([first, second]).toEqual([
-    expect.stringMatching(/^1 of orphan in queue default, .*: none of the given modules registers it$/),
-    expect.stringMatching(/^1 of lonely in queue unserved, .*: none of the given modules registers it$/),
+    expect.stringMatching(
+      /^1 of orphan in queue default, .*: none of the given modules registers it; .*`dbq worker --queue default tasks\.js`$/,
+    ),
+    expect.stringMatching(
+      /^1 of lonely in queue unserved, .*: none of the given modules registers it; .*`dbq worker --queue unserved tasks\.js`$/,
+    ),
   ]);
   // As if they had been enqueued a minute ago.
   await aged(folder, [lonely, orphan]);
