@@ -17,7 +17,7 @@ test("causes prints why and the command, with exit code 1, and says when nothing
   const { code, out } = await dbq(folder, ["causes"]);
   expect(code).toBe(1);
   expect(out).toMatch(
-    /^warning: the schedule hourly has 1 unfinished task, the oldest for .*\n {2}dbq schedule pause hourly\n$/,
+    /^warning: the schedule hourly has 1 unfinished task, the oldest for .*\n {2}dbq schedule pause hourly\n {2}dbq cancel --schedule hourly --status pending,scheduled\n$/,
   );
   const asJson = await dbq(folder, ["causes", "--json"]);
   expect(asJson.code).toBe(1);
