@@ -27,7 +27,7 @@ test("the overview lists a paused queue, function and group under what is wrong,
   await queue.resume({ queueName: "mail" });
   await queue.resume({ func: "send" });
   await queue.resume({ func: "send", group: "acme" });
-  expect(await stuck()).toMatch(/Nothing is wrong\./);
+  expect(await stuck()).not.toContain("paused");
 });
 
 test("of more than a hundred pauses the overview lists a hundred, and says how many more there are", async () => {
