@@ -1,10 +1,10 @@
 /** Values that may be promises: SQLite is synchronous, servers are not. */
 import type { MaybePromise } from "../../store.ts";
 
-/** Calls `action` with what it acts on. */
+/** Calls a function with one object, and gives its result. */
 export type Act<On> = <T>(action: (on: On) => MaybePromise<T>) => MaybePromise<T>;
 
-/** Acts on this: in the caller's tick where that is `synchronous`, else in a promise, which rejects with what is thrown. */
+/** Makes an `Act` for an object. `synchronous`: the function is called at once; else in a promise, which rejects with what it throws. */
 export const actOn = <On>(on: On, synchronous: boolean): Act<On> =>
   synchronous ? (action) => action(on) : async (action) => await action(on);
 

@@ -2,8 +2,8 @@
 import { printable } from "./escapes.ts";
 
 /**
- * A name in a command for the shell. Characters that a terminal acts on, or that nobody sees, are escapes of `$'…'`, which
- * bash, zsh and ksh read: the command is printable, and still means the same name. A backtick is one of them, since sentences have
+ * Writes a name as a word for the shell. Control characters and invisible ones become escapes in `$'…'`, which bash, zsh and ksh
+ * read: the command can be printed, and still means the same name. A backtick becomes an escape too, since our sentences put
  * commands between backticks.
  */
 export function quoted(name: string): string {

@@ -102,7 +102,7 @@ function useOf(limit: LimitInfo, oldestAge: number, { thresholds, now }: Facts):
   const isOld = oldestAge >= thresholds.limitedAfter;
   const holdsFor = nextFreeAt === null ? 0 : nextFreeAt.getTime() - now;
   const isThrottled = nextFreeAt !== null && (rate === null || holdsFor > lastIn + between + lookTime);
-  // Whoever has raised it sees no cause, although what has waited for long has not started yet.
+  // After a person has raised the rate, old tasks wait for their turns still. The limit is no cause then, if they start soon.
   const isSlow = putOff === null || lastIn >= thresholds.limitedAfter / 2;
   return {
     ...{ tasks, lastIn },
@@ -140,7 +140,7 @@ function limited(limit: LimitInfo, known: number | undefined, facts: Facts): Fou
   ];
 }
 
-/** The values with which it is no cause any more. What is not used up stays as it is. */
+/** Raises the values that hold tasks back, until the limit is no cause any more. The other values stay as they are. */
 function raised(limit: LimitInfo, { tasks, isFull, isPaced }: Use, facts: Facts): Values {
   const { concurrency, rate, running } = limit;
   return {

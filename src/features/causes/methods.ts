@@ -75,7 +75,7 @@ export interface Cause {
   /** A sentence for people, without its full stop. */
   why: string;
   fix: CauseFix;
-  /** What it needs besides: of `piling`, what becomes of the tasks that wait. */
+  /** A second repair, which goes with the first one. Only `piling` has it: it cancels the waiting tasks of the schedule. */
   otherFix?: CauseFix;
 }
 

@@ -98,7 +98,7 @@ const waitKinds = ["event", "child", "time"] as const;
 function addWaits({ Gauge }: PromClient, registry: Registry, counts: readonly WaitCount[]): void {
   const tasks = new Gauge({
     name: "dbq_waiting_tasks",
-    help: "Tasks of workflows that wait for an event, a child or a time. Counting ends at 5,000 tasks.",
+    help: "Tasks of workflows that wait for an event, a child or a time. Counting ends at 10,000 waits.",
     labelNames: ["kind"],
     registers: [registry],
   });

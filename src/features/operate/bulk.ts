@@ -102,18 +102,20 @@ export async function actOnAll(
 ): Promise<BulkResult & { next: number | null }> {
   const done: BulkResult = { changed: 0, skipped: 0 };
   const pause = (from: number) => pauseForWorkers(store, from);
-  for (let position = after; ; ) {
+  let began = performance.now();
+  /** Between two transactions. */
+  const rest = async () => {
+    await pause(began);
+    await new Promise((resolve) => setImmediate(resolve));
     aborted?.throwIfAborted();
+    began = performance.now();
+  };
+  aborted?.throwIfAborted();
+  for (let position = after; ; ) {
     const left = Math.min(isOneStep ? batch : page, limit - done.changed - done.skipped);
-    let began = performance.now();
     const found = await findTasks(store, filter, { limit: left, after: position, text, budget, pause });
     for (let i = 0; i < found.tasks.length; i += batch) {
-      if (i > 0) {
-        await pause(began);
-        await new Promise((resolve) => setImmediate(resolve));
-        aborted?.throwIfAborted();
-        began = performance.now();
-      }
+      if (i > 0) await rest();
       const some = found.tasks.slice(i, i + batch);
       const ids = i === 0 ? exactIds(some) : await unchangedAmong(store, some);
       const changed = ids.length === 0 ? 0 : (await act(ids)).length;
@@ -124,8 +126,7 @@ export async function actOnAll(
     const { next } = found;
     if (next === null || isOneStep || done.changed + done.skipped >= limit) return { ...done, next };
     position = next;
-    await pause(began);
-    await new Promise((resolve) => setImmediate(resolve));
+    await rest();
   }
 }
 

@@ -37,7 +37,7 @@ export interface FindOptions {
   budget?: number | undefined;
   /** So many of each JSON column are read. @default 0 */
   characters?: number | undefined;
-  /** What is done between two ranges, given when the first of them began by `performance.now()`. @default nothing */
+  /** Called between two ranges, with the time at which the first of them began, by `performance.now()`. @default nothing */
   pause?: ((began: number) => Promise<void>) | undefined;
 }
 

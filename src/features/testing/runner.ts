@@ -313,7 +313,7 @@ export class TestRunner extends WorkerEmitter {
     return this.#started - before;
   }
 
-  /** Resolves when what is pending now has begun, as far as there are free slots. */
+  /** Resolves when the tasks that are pending now have begun, or no slot is free. */
   async caughtUp(): Promise<void> {
     await this.#look.ended;
     const goesOn = () => this.mayBegin && !this.#isStopped && this.#dispatcher.inflight > 0;

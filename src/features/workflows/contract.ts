@@ -161,7 +161,7 @@ export interface WorkflowStore {
   /** The ids of the newest tasks that have waits, newest first, each once. Looks at `waits` waits. */
   lastWaiting(waits: number): Promise<number[]>;
 
-  /** Counts the waiting tasks by what they wait for, and by queue: those of the `most` oldest waits. `more`: there may be more waits. */
+  /** Looks at the `most` oldest waits, and counts their tasks by kind of wait and by queue. `more`: there may be more waits. */
   countWaits(most: number): Promise<{ kinds: CountedWaits[]; queues: TasksOfQueue[]; more: boolean }>;
 
   /** The ids of unfinished tasks that wait for the event of this name, or for the task with this id, oldest first: those above `after`. */

@@ -38,8 +38,8 @@ export class ClaimPipeline {
   }
 
   /**
-   * All four steps, in the caller's transaction. `version`: of what the claim must know, by the worker's row. `read`: what was
-   * read before the transaction began.
+   * Takes all four steps, in the caller's transaction. The worker's row names the `version` of what the claim must know. `read` is
+   * what was read before the transaction began.
    */
   *run(request: ClaimRequest, startedAt: number, version: number, read?: Read): Program<Claimed> {
     const isPlain = this.others.isPlain(request, version);

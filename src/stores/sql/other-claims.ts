@@ -4,17 +4,17 @@ import type { AdmissionPolicy } from "./admission.ts";
 import type { Claimed, ClaimSteps, Read } from "./claim-steps.ts";
 import type { Program } from "./program.ts";
 
-/** `version`, here and below: of what all workers must know before they claim, as the row of a worker names it. */
+/** A `version` says which state of the feature's settings is meant; the row of a worker names the one that its next claim must know. */
 export interface OtherClaims {
   /** The version that is known here. */
   readonly version: number;
-  /** Whether, by what is known, this claim is one of them. */
+  /** Whether the feature makes this claim, as far as is known here. */
   concern(request: ClaimRequest): boolean;
-  /** Whether this claim is none of them, and nothing that this version says can make any claim one. */
+  /** Whether the claim is a plain one, as is every other claim at this version that asks for nothing of the feature. */
   isPlain(request: ClaimRequest, version: number): boolean;
-  /** What the claim would take, read before its transaction. Undefined: by what is known, it is a plain one. */
+  /** Reads, before the claim's transaction, what it would take. Undefined: the claim is a plain one, as far as is known here. */
   read(request: ClaimRequest): Program<Read | undefined>;
-  /** The four steps, in the caller's transaction. Undefined: by this version, it is a plain claim. */
+  /** Takes the four steps, in the caller's transaction. Undefined: at this version, the claim is a plain one. */
   run(request: ClaimRequest, startedAt: number, version: number, read?: Read): Program<Claimed | undefined>;
 }
 

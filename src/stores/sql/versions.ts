@@ -5,7 +5,7 @@
 import type { Row } from "./dialect.ts";
 import { isCount } from "./rows.ts";
 
-/** A version that cannot be read becomes a new one, so that workers look at what has changed. */
+/** Reads the version. In the place of one that cannot be read it gives a new one, so that workers read the settings again. */
 export function versionIn(row: Row | undefined): number {
   const [version = 0] = row ?? [];
   return isCount(version) ? Number(version) : Date.now();
