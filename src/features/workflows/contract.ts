@@ -201,8 +201,8 @@ export interface WorkflowStore {
   /** Deletes events that are older than `age` milliseconds, at most `limit`. Returns how many. */
   pruneEvents(age: number, limit: number): Promise<number>;
 
-  /** The ids of the children of each of these tasks, oldest first; `limit` of each at most. */
-  children(taskIds: readonly number[], limit: number): Promise<{ parentId: number; id: number }[]>;
+  /** The ids of the first `limit` children of a task, oldest first. */
+  children(taskId: number, limit: number): Promise<number[]>;
 
   /** Deletes a step and those that were stored after it, and makes the task pending. `undefined`: it has no such step. */
   retryFrom(taskId: number, step: string): Promise<Operated>;

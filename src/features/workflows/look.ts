@@ -96,8 +96,8 @@ async function addChildren(queue: CoreQueue, level: readonly Found[], budget: Bu
   const { workflows } = internalsOf(queue).store;
   const ofParents: { run: Run; ids: readonly number[] }[] = [];
   for (const { record, run } of level) {
-    const children = await workflows.children([record.id], asked(budget));
-    const ids = take(children, budget).map(({ id }) => id);
+    const children = await workflows.children(record.id, asked(budget));
+    const ids = take(children, budget);
     if (children.length > ids.length)
       leaveOut(run, "children", (await countOf(queue, record.id)) - ids.length);
     ofParents.push({ run, ids });

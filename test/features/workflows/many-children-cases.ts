@@ -24,8 +24,7 @@ export function manyChildrenCases(database: string, place: () => Promise<string>
   const waitsOf = (queue: Queue, id: number) => internalsOf(queue).store.workflows.waits([id]);
 
   async function childrenOf(queue: Queue, id: number): Promise<number[]> {
-    const found = await internalsOf(queue).store.workflows.children([id], 10_000);
-    return found.map((one) => one.id);
+    return await internalsOf(queue).store.workflows.children(id, 10_000);
   }
 
   describe(`many children on ${database}`, () => {

@@ -2,7 +2,7 @@
 import { sql } from "drizzle-orm/sql/sql";
 import type { Inserted, NewTask } from "../../../store.ts";
 import { listed } from "../../../stores/sql/columns.ts";
-import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
+import type { Dialect } from "../../../stores/sql/dialect.ts";
 import { count, type Program, rows } from "../../../stores/sql/program.ts";
 import { taskColumns, toTaskRecord } from "../../../stores/sql/rows.ts";
 import type { Statement } from "../../../stores/sql/statements.ts";
@@ -21,7 +21,7 @@ function groupStatements(d: Dialect) {
   return {
     /** The first children of one task. */
     firstChildren: (p) => sql`
-      select id, parent_id from dbq_tasks where parent_id = ${d.only(p.parentId)} order by id ${d.atMost(p.limit)}`,
+      select id from dbq_tasks where parent_id = ${d.only(p.parentId)} order by id ${d.atMost(p.limit)}`,
 
     members: (p) => sql`
       select ${task} from dbq_tasks where parent_id = ${d.only(p.parentId)} and dbq_tasks.id > ${p.after} order by id ${d.atMost(p.limit)}`,
@@ -54,10 +54,8 @@ export class GroupOperations {
     this.#ends = ends;
   }
 
-  *children(taskIds: readonly number[], limit: number): Program<{ parentId: number; id: number }[]> {
-    const found: Row[] = [];
-    for (const parentId of taskIds) found.push(...(yield* rows(this.#s.firstChildren, { parentId, limit })));
-    return found.map(([id, parentId]) => ({ id: Number(id), parentId: Number(parentId) }));
+  *children(parentId: number, limit: number): Program<number[]> {
+    return (yield* rows(this.#s.firstChildren, { parentId, limit })).map(([id]) => Number(id));
   }
 
   *insertGroup({ members, next: behind, cancels }: NewGroup): Program<InsertedGroup> {
@@ -132,8 +130,7 @@ export class GroupOperations {
     const [task] = yield* this.#tasks.get([taskId]);
     const [parent] = task?.parentId ? yield* this.#tasks.get([task.parentId]) : [];
     if (parent?.func === groupFunction) return parent.id;
-    const children = yield* this.children([taskId], 100);
-    const groups = yield* this.#tasks.get(children.map(({ id }) => id));
+    const groups = yield* this.#tasks.get(yield* this.children(taskId, 100));
     return groups.find(({ func }) => func === groupFunction)?.id;
   }
 

@@ -79,7 +79,7 @@ export function workflowMethods({ run, write }: Runner, ops: WorkflowOperations)
     endDue: (limit) => write(() => events.endDue(limit)),
     repair: (after, limit) => write(() => ends.repair(after, limit)),
     pruneEvents: (age, limit) => write(() => events.prune(age, limit)),
-    children: (taskIds, limit) => run(() => groups.children(taskIds, limit)),
+    children: (taskId, limit) => run(() => groups.children(taskId, limit)),
     retryFrom: (taskId, step) =>
       write(function* () {
         const retried = yield* steps.retryFrom(taskId, step);
