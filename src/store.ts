@@ -14,6 +14,7 @@
  * - Plain values: JSON is text, times are milliseconds since 1970, on each database.
  */
 
+import type { WithParts } from "./base/tasks/claim-part.ts";
 import type { AttemptOutcome } from "./base/tasks/history.ts";
 import type { TaskRecord, TaskStatus } from "./task.ts";
 
@@ -79,8 +80,8 @@ export interface Inserted {
   replaced?: true;
 }
 
-/** The worker that claims, and the tasks that it can run. */
-export interface ClaimRequest {
+/** The worker that claims, and the tasks that it can run. `parts`: what policies add, such as a feature's. */
+export interface ClaimRequest extends WithParts {
   workerId: string;
   queueNames: readonly string[];
   /** The names of the functions that the worker has registered. Tasks of other functions are not touched. */
@@ -88,48 +89,6 @@ export interface ClaimRequest {
   limit: number;
   /** How many of the claimed tasks may be crash-sensitive (`isCrashSensitive`). @default limit */
   crashSensitive?: number;
-  /**
-   * One task of each group (`group_key`) at a time: none of a group of which a task runs, or was refused by the target of a
-   * drain and has failed. `scheduledToo`: or was refused and waits for its retry. @default groups do not matter
-   */
-  ordered?: { scheduledToo: boolean };
-  /**
-   * What the code says about how its functions share: only functions that have groups or shared limits. Their values are
-   * in the database; see `LimitStore.declare`.
-   * @default no function has
-   */
-  sharing?: ReadonlyMap<string, Sharing>;
-  /** Tasks that have just ended, or end with this cycle: their limits and groups may have room. */
-  freed?: readonly Pick<TaskRecord, "id" | "queueName" | "func" | "groupKey">[];
-  /**
-   * How many of the claimed tasks may have their turn at a rate a little later (`SettleAndClaimResult.startsIn`): each of them keeps
-   * a slot free until then. With 0 there is only no room for them now: what the claim puts off still becomes due a little before its
-   * turn.
-   * @default the worker never waits for a turn
-   */
-  held?: number | undefined;
-  /** For the session of an agent. @default the worker's row stays as it is */
-  request?: AgentRequest;
-}
-
-/**
- * A session of an agent asks for tasks. The claim that finds some notes the request in the session's row, which is a heartbeat,
- * too. While the row has this request already, a claim finds nothing.
- */
-export interface AgentRequest {
-  id: string;
-  /** Where the agent was heard: the `host` of the row. */
-  host: string;
-  /** Claims also when the row has this request: the tasks that it claimed do not run any more. */
-  anew: boolean;
-}
-
-/** How the tasks of a function share, by its options in code. */
-export interface Sharing {
-  /** Its groups take turns. */
-  groups: boolean;
-  /** The names of the shared limits that each of its tasks counts for. */
-  uses: readonly string[];
 }
 
 /** A task at one generation: what each state change names, and a worker's proof that it owns the task. */
@@ -231,7 +190,8 @@ export interface Refusal {
   stored: Outcome | undefined;
 }
 
-export interface SettleAndClaimResult {
+/** `parts`: what policies answer. */
+export interface SettleAndClaimResult extends WithParts {
   /** For each outcome, in order: whether it was accepted. False: the task's generation had changed. */
   settled: boolean[];
   /** The claimed tasks as their rows are after the claim, highest priority first, then oldest. */
@@ -240,16 +200,8 @@ export interface SettleAndClaimResult {
   more: boolean;
   /** False: the worker's row is gone, so another process has declared it dead. It must register before it can claim. */
   registered: boolean;
-  /** The session's row had the request already: nothing was claimed. */
-  repeated?: boolean;
-  /** Of claimed tasks whose turn at a rate comes later, in how many milliseconds they are to start: then it is their `startedAt`. */
-  startsIn?: ReadonlyMap<number, number> | undefined;
-  /** Milliseconds after which a rate or a throttle that has just refused tasks lets some start. */
-  again?: number | undefined;
-  /** Limits or pauses are about tasks of the claim: when a running task ends, another one may start. */
-  limited?: boolean;
-  /** The claimed tasks have taken all places under limits that the settled ones had: no other worker needs to look for them. */
-  retaken?: boolean | undefined;
+  /** The claim has taken all that the ends of the settled tasks let start: no other worker needs to look for it. */
+  retaken?: true | undefined;
   /** Where the claim has a transaction of its own: the error that it failed with. The outcomes were settled all the same. */
   failure?: unknown;
   /** The ids of tasks that the claim has found expired, and ended as cancelled. */

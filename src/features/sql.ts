@@ -1,6 +1,7 @@
 /** The operations and methods of a store with all features. A feature's SQL joins a store here. */
 import type { MaybePromise } from "../store.ts";
 import { Batches } from "../stores/sql/around-refused.ts";
+import type { ClaimFeatures } from "../stores/sql/claim-features.ts";
 import { type CoreOperations, type CycleOf, coreOperationsOf } from "../stores/sql/operations.ts";
 import type { Program, Runner } from "../stores/sql/program.ts";
 import { type CoreMethods, coreMethodsOver } from "../stores/sql/store-methods.ts";
@@ -8,7 +9,8 @@ import type { Texts } from "../stores/sql/texts.ts";
 import { ArchiveOperations, archiveMethods } from "./archive/sql.ts";
 import { CauseOperations, causeMethods } from "./causes/sql/causes.ts";
 import { CauseReportOperations, reportMethods } from "./causes/sql/reports.ts";
-import { DrainOperations, drainMethods } from "./drain/sql.ts";
+import { DrainOperations, drainMethods } from "./drain/sql/drains.ts";
+import { inOrder } from "./drain/sql/ordered.ts";
 import { EncryptionOperations, encryptionMethods } from "./encryption/sql.ts";
 import { FailureOperations, failureMethods } from "./failures/sql.ts";
 import { hookMethods, type OwedHookOperations, owedHooksOf } from "./hooks/sql.ts";
@@ -16,7 +18,8 @@ import { HealthOperations, healthMethods } from "./inspect/sql.ts";
 import { LimitOperations, limitMethods } from "./limits/sql/limits.ts";
 import { SteeredClaims } from "./limits/sql/steered-claims.ts";
 import { LookOperations, lookMethods } from "./look/sql/look.ts";
-import { AgentOperations, agentMethods } from "./manager/sql.ts";
+import { AgentOperations, agentMethods } from "./manager/sql/agents.ts";
+import { sessionsOwn } from "./manager/sql/session-claim.ts";
 import { ScheduleOperations, scheduleMethods, scheduleWrites } from "./schedules/sql.ts";
 import { StatsOperations, statsMethods } from "./stats/sql.ts";
 import type { FeatureStores, FullTransaction } from "./store.ts";
@@ -49,9 +52,16 @@ export interface Operations extends CoreOperations {
   workflows: WorkflowOperations;
 }
 
+/** What features add to claims. */
+export const claimFeatures: ClaimFeatures = {
+  policies: [inOrder],
+  claimants: [sessionsOwn],
+  othersOf: (steps, policies) => new SteeredClaims(steps, policies),
+};
+
 /** Operations remember how their claims went: each store has its own. */
 export function operationsOf(texts: Texts, cycleOf?: CycleOf): Operations {
-  const core = coreOperationsOf(texts, (steps, policies) => new SteeredClaims(steps, policies), cycleOf);
+  const core = coreOperationsOf(texts, claimFeatures, cycleOf);
   const transfer = new TransferOperations(texts);
   return {
     ...core,

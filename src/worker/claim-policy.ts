@@ -1,6 +1,31 @@
-/** What a feature says about the claims of one worker, or of one runner of the test kit: which functions, and how they share. */
-import type { Sharing } from "../store.ts";
+/** What a feature says about the claims of one worker, or of one runner of the test kit, and what it hears of them. */
+import type { WithParts } from "../base/tasks/claim-part.ts";
 import type { TaskRecord } from "../task.ts";
+
+/** A claim that is about to be made. */
+export interface NextClaim {
+  funcs: readonly string[];
+  /** The tasks that end with it. */
+  ended: readonly TaskRecord[];
+  /** How many of the claimed tasks may start later; undefined: the worker waits for none. */
+  mayStartLater: number | undefined;
+}
+
+/** `parts`: for the database. */
+export interface Asked extends WithParts {
+  /** No other claim of the worker is to be made beside it. */
+  alone?: boolean;
+}
+
+/** What the answer to a claim means for its worker. */
+export interface Heard {
+  /** Of claimed tasks that are to start later, in how many milliseconds: until then each keeps a slot. */
+  startsIn?: ReadonlyMap<number, number> | undefined;
+  /** Milliseconds after which a task may start that could not now. @default no time lets one start */
+  again?: number | undefined;
+  /** The end of a task may let another one start. */
+  endsLetStart?: boolean | undefined;
+}
 
 /** From one start of the worker to its stop. */
 export interface ClaimPolicy {
@@ -8,8 +33,10 @@ export interface ClaimPolicy {
   begin(): Promise<void>;
   /** The names of the functions whose tasks may be claimed now. */
   funcs(): readonly string[];
-  /** Of these functions, how those share that have groups or shared names. */
-  sharing(funcs: readonly string[]): ReadonlyMap<string, Sharing> | undefined;
+  /** Called before each claim. */
+  ask(claim: NextClaim): Asked;
+  /** Called with each answer, before its tasks start. */
+  hear(answer: WithParts): Heard;
   /**
    * A task has asked that no other of its group, else of its function, starts for so many milliseconds. @throws DatabaseError
    */
@@ -30,10 +57,13 @@ export interface ClaimHost {
 /** Opens the policy for one start of a worker. */
 export type OpenClaims = (host: ClaimHost) => ClaimPolicy;
 
-/** Where no feature has another: each function is claimed, and none has to wait for another. */
+const nothing = {};
+
+/** Where no feature has another: each function is claimed, and nothing is added to a claim. */
 export const claimsOfAll: OpenClaims = ({ names }) => ({
   begin: () => Promise.resolve(),
   funcs: names,
-  sharing: () => undefined,
+  ask: () => nothing,
+  hear: () => nothing,
   throttle: () => Promise.resolve(),
 });

@@ -15,6 +15,7 @@ import type { TaskRecord } from "../task.ts";
 import { UnknownClaims } from "./ambiguous-results.ts";
 import { RunningAttempt } from "./attempt.ts";
 import type { AttemptHost } from "./attempt-host.ts";
+import type { Heard } from "./claim-policy.ts";
 import { CycleFailures } from "./cycle-failures.ts";
 import { CycleLoop } from "./cycle-loop.ts";
 import { type Cycle, CyclesUnderWay, type SlotClaim } from "./cycles-under-way.ts";
@@ -30,6 +31,8 @@ import { ProgressNotes } from "./progress.ts";
 import { Reports } from "./reports.ts";
 import { SetAside } from "./set-aside.ts";
 import { throttleHolding } from "./throttle.ts";
+
+const noNews: Heard = {};
 
 const noLoss: ReadonlyMap<RunningAttempt, Loss> = new Map();
 
@@ -65,10 +68,10 @@ export class Dispatcher {
   /** Whether the last claim that was answered left tasks behind. */
   #leftTasks = false;
   #againTimer: Timer | undefined;
-  /** Whether limits or pauses were about tasks of the last claim. */
-  #limited = false;
-  /** Whether the last claim was for functions that have groups or shared limits. */
-  #sharing = false;
+  /** Whether the end of a task may let another one start, by the answer to the last claim. */
+  #endsLetStart = false;
+  /** Whether no claim is to be made beside the last one. */
+  #claimsAlone = false;
   /** Claims of features that are under way, and what runs beside the slots because of them. */
   #takingOn = 0;
   readonly #beside = new Set<RunningAttempt>();
@@ -197,12 +200,13 @@ export class Dispatcher {
   // ---- the cycle: settle, claim, start -------------------------------------------------------
 
   /**
-   * Whether a second cycle may begin now. After a failure, under limits and before a look at what the worker holds, one cycle
-   * follows the other.
+   * Whether a second cycle may begin now. After a failure, where ends let others start, and before a look at what the worker holds,
+   * one cycle follows the other.
    */
   #mayOverlap(): boolean {
     if (!this.#underWay.leaveEnough(this.#ended.length)) return false;
-    if (this.#failures.count > 0 || this.#limited || this.#sharing || this.#unknownClaims.isDue) return false;
+    if (this.#failures.count > 0 || this.#endsLetStart || this.#claimsAlone || this.#unknownClaims.isDue)
+      return false;
     return this.#host.store.cyclesMayOverlap(this.#loop.request);
   }
 
@@ -271,9 +275,11 @@ export class Dispatcher {
     const ahead = this.#prefetch.begin(outcomes, Math.max(0, taken - free));
     const slots = Math.max(0, free - taken);
     const limit = slots + ahead;
-    // The end of a task under a limit lets another one start. And the claim of a cycle under way is not the last one.
+    // The claim of a cycle under way is not the last one.
     const mayHaveWork =
-      this.#mayHaveWork || (this.#limited && batch.length > 0) || (this.#leftTasks && underWay.isClaiming);
+      this.#mayHaveWork ||
+      (this.#endsLetStart && batch.length > 0) ||
+      (this.#leftTasks && underWay.isClaiming);
     if (!mayClaim || this.#phase !== "claiming" || !mayHaveWork || limit === 0) return undefined;
     // Alone, it claims for slots that are free once its own outcomes are settled.
     const crashSensitive =
@@ -281,19 +287,19 @@ export class Dispatcher {
         ? roomForCrashSensitive(concurrency, this.#owned, batch) - underWay.claiming.crashSensitive
         : limit;
     const funcs = this.#setAside.among(claims.funcs());
-    const sharing = claims.sharing(funcs);
-    this.#sharing = sharing !== undefined;
-    // While a task would wait for its turn, a clock that a test steps stands still.
-    const held = this.#host.clock ? undefined : this.#held.room(slots, concurrency);
-    const request = { workerId, queueNames, funcs, limit, held, crashSensitive: Math.max(0, crashSensitive) };
-    if (!sharing && !this.#limited) return request;
-    const freed = batch.map(({ attempt }) => attempt.record);
-    return { ...request, ...(sharing && { sharing }), ...(freed.length > 0 && { freed }) };
+    const ended = batch.map(({ attempt }) => attempt.record);
+    // While a task would wait for its start, a clock that a test steps stands still.
+    const mayStartLater = this.#host.clock ? undefined : this.#held.room(slots, concurrency);
+    const { parts, alone = false } = claims.ask({ funcs, ended, mayStartLater });
+    this.#claimsAlone = alone;
+    return { workerId, queueNames, funcs, limit, crashSensitive: Math.max(0, crashSensitive), parts };
   }
 
   /** Takes over what the store did. Nothing that can fail may come between a claim and the start of its tasks. */
-  #apply(cycle: Cycle, { claimed, more, again, startsIn, limited = false }: SettleAndClaimResult): void {
+  #apply(cycle: Cycle, result: SettleAndClaimResult): void {
     const { batch, claim, began } = cycle;
+    const { claimed, more } = result;
+    const { startsIn, again, endsLetStart = false } = claim ? this.#host.claims.hear(result) : noNews;
     for (const { attempt } of batch) this.#owned.delete(attempt);
     this.#underWay.settling -= batch.length;
     for (const record of claimed) this.#accept(record, startsIn?.get(record.id));
@@ -303,14 +309,14 @@ export class Dispatcher {
     if (this.#underWay.noteAnswer(cycle)) {
       this.#leftTasks = more;
       this.#lookAgain(again);
-      this.#limited = limited;
+      this.#endsLetStart = endsLetStart;
     }
     if (more) this.lookForWork();
     // The claim had no room for some crash-sensitive tasks: look again.
     else if (claim && claim.crashSensitive < claim.limit) this.#mayHaveWork = true;
   }
 
-  /** A rate or a throttle lets tasks start after so many milliseconds, whose waiting no other event ends. */
+  /** A task may start after so many milliseconds, whose waiting no other event ends. */
   #lookAgain(delay: number | undefined): void {
     this.#againTimer?.clear();
     this.#againTimer = undefined;
@@ -323,8 +329,8 @@ export class Dispatcher {
     const kinds = new Set(batch.map(({ outcome }) => outcome.kind));
     const isOneHeldUp = batch.some(({ outcome }) => isHeldUp(outcome));
     if (kinds.has("retry") || kinds.has("snoozed") || isOneHeldUp) this.#host.onScheduled();
-    // Another worker of this process may have a free slot for the tasks handed back, for the place under a limit, or for a parent.
-    const leavesPlace = this.#limited && batch.length > 0 && !retaken;
+    // Another worker of this process may have a free slot for the tasks handed back, for one that an end lets start, or for a parent.
+    const leavesPlace = this.#endsLetStart && batch.length > 0 && !retaken;
     const freesParent = batch.some(({ attempt }) => attempt.record.parentId !== null);
     if (kinds.has("interrupted") || leavesPlace || freesParent) this.#host.wakeups.workAdded();
   }

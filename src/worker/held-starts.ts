@@ -1,6 +1,6 @@
 /**
- * Claimed tasks whose turn at a rate comes a little later. The database has given each its start, and no other start moves when
- * this process is late; so a worker claims them early, and each waits for its turn in its slot.
+ * Claimed tasks that start a little later. The database has given each its start, and no other start moves when this process is
+ * late; so a worker claims them early, and each waits for its turn in its slot.
  */
 import { after, performance } from "../base/runtime/timers.ts";
 import type { TaskRecord } from "../task.ts";
@@ -12,7 +12,7 @@ import type { RunningAttempt } from "./attempt.ts";
  */
 const mostLate = 1_000;
 
-/** Milliseconds without early claims after that, since each hand-back wastes a start of the rate. */
+/** Milliseconds without early claims after that, since each hand-back wastes a start. */
 const pauseMs = 1_000;
 
 export class HeldStarts {

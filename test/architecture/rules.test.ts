@@ -187,9 +187,11 @@ test("no global timer or clock is used, but in the programs: tests of apps fake 
 const contractsOf: Readonly<Record<string, readonly string[]>> = {
   causes: ["inspect", "limits", "stats"],
   dashboard: ["causes", "failures", "inspect", "limits", "look", "stats", "workflows"],
+  drain: ["limits"],
   encryption: ["drain", "failures", "look", "schedules", "workflows"],
   failures: ["stats"],
   inspect: ["drain", "limits", "workflows"],
+  manager: ["limits"],
   metrics: ["causes", "inspect", "stats", "workflows"],
   transfer: ["manager", "schedules"],
 };
@@ -265,6 +267,7 @@ test("an agent loads no store, no package but the one that reads durations, and 
     "src/features/agent.ts",
     "src/features/executors/executors.ts",
     "src/features/limits/code-limits.ts",
+    "src/features/limits/contract.ts",
   ]);
   const packages = atRunTime.filter(
     ({ from, to }) => reached.has(from) && !paths.has(to) && !to.startsWith("node:"),

@@ -1,5 +1,7 @@
 /** Builders for the cases: tasks, workers, claims and outcomes, with defaults for what a case does not name. */
 import assert from "node:assert/strict";
+import { type LimitsAsked, limitsAsked } from "../../src/features/limits/contract.ts";
+import { type SessionRequest, sessionAsked } from "../../src/features/manager/contract.ts";
 import type { FullStore } from "../../src/features/store.ts";
 import type {
   AttemptRecord,
@@ -59,8 +61,17 @@ export function workerRecord(id = "w1", changes: Partial<WorkerRecord> = {}): Wo
   return { ...newWorker(id), ...alive, ...changes };
 }
 
-export function claimBy(workerId = "w1", changes: Partial<ClaimRequest> = {}): ClaimRequest {
-  return { workerId, queueNames: ["default"], funcs: ["resize"], limit: 10, ...changes };
+/** What a test says of a claim: `session` is for an agent's, the other parts of features are about limits. */
+export type ClaimChanges = Partial<Omit<ClaimRequest, "parts">> & LimitsAsked & { session?: SessionRequest };
+
+export function claimBy(workerId = "w1", changes: ClaimChanges = {}): ClaimRequest {
+  const { sharing, freed, held, session, ...request } = changes;
+  const limits = Object.entries({ sharing, freed, held }).filter(([, value]) => value !== undefined);
+  const parts = {
+    ...(limits.length > 0 && limitsAsked.with(Object.fromEntries(limits)).parts),
+    ...(session && sessionAsked.with(session).parts),
+  };
+  return { workerId, queueNames: ["default"], funcs: ["resize"], limit: 10, ...request, parts };
 }
 
 /** Inserts tasks and returns their ids; fails when one of them is a duplicate. */

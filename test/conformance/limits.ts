@@ -1,11 +1,23 @@
 /** Limits, rates, pauses and the turns of groups. Most cases use `bare`: a claim here also puts tasks off. */
 import assert from "node:assert/strict";
 import type { LimitScope, LimitValues } from "../../src/base/options/limits.ts";
+import { limitsAnswered } from "../../src/features/limits/contract.ts";
 import type { FullStore } from "../../src/features/store.ts";
 import type { ClaimRequest, Outcome } from "../../src/store.ts";
 import { byClaimOrder, pairsOf } from "../../src/stores/sql/claim-steps.ts";
 import type { TaskRecord } from "../../src/task.ts";
-import { claim, claimBy, insert, minute, newWorker, outcomes, recordOf, running, settle } from "./arrange.ts";
+import {
+  type ClaimChanges,
+  claim,
+  claimBy,
+  insert,
+  minute,
+  newWorker,
+  outcomes,
+  recordOf,
+  running,
+  settle,
+} from "./arrange.ts";
 import type { Context, Group } from "./case.ts";
 
 const ofName = (name: string): LimitScope => ({ kind: "name", name, group: "" });
@@ -19,11 +31,19 @@ const each = (limit: number, per: number, burst = 1): LimitValues => ({
   rate: { limit, per, burst },
 });
 
-const grouped = (workerId = "w1", changes: Partial<ClaimRequest> = {}): ClaimRequest =>
+const grouped = (workerId = "w1", changes: ClaimChanges = {}): ClaimRequest =>
   claimBy(workerId, { sharing: new Map([["resize", { groups: true, uses: [] }]]), ...changes });
 
-const using = (workerId: string, ...uses: string[]): ClaimRequest =>
-  claimBy(workerId, { sharing: new Map([["resize", { groups: false, uses }]]) });
+const using = (workerId: string, ...uses: string[]): ClaimRequest => usingOnly(uses, workerId);
+
+const usingOnly = (uses: string[], workerId: string, changes: ClaimChanges = {}): ClaimRequest =>
+  claimBy(workerId, { sharing: new Map([["resize", { groups: false, uses }]]), ...changes });
+
+/** What a claim has taken, and what limits answer. */
+async function limitedClaim(store: FullStore, claim: ClaimRequest) {
+  const result = await store.settleAndClaim({ outcomes: [], claim });
+  return { claimed: result.claimed, ...limitsAnswered.of(result) };
+}
 
 const tasks = (n: number, changes: object = {}) => Array.from({ length: n }, () => changes);
 
@@ -163,14 +183,18 @@ export const limitsGroup: Group = {
       run: async ({ bare: store }) => {
         await store.limits.set(ofName("api"), atOnce(2));
         await store.limits.set(ofQueue("other"), atOnce(1));
-        const request = { ...using("w1", "api"), queueNames: ["default", "other"] };
+        const queueNames = ["default", "other"];
         const settled = async (outcome: Outcome, freed: readonly TaskRecord[]) => {
-          const did = await store.settleAndClaim({ outcomes: [outcome], claim: { ...request, freed } });
+          const request = usingOnly(["api"], "w1", { queueNames, freed });
+          const did = await store.settleAndClaim({ outcomes: [outcome], claim: request });
           return { task: did.claimed[0] as TaskRecord, n: did.claimed.length, retaken: did.retaken === true };
         };
         const cycle = (ended: TaskRecord, freed = [ended]) => settled(outcomes.completed(ended), freed);
         await insert(store, ...tasks(5));
-        const [a, b] = (await claim(store, request)) as [TaskRecord, TaskRecord];
+        const [a, b] = (await claim(store, usingOnly(["api"], "w1", { queueNames }))) as [
+          TaskRecord,
+          TaskRecord,
+        ];
         const c = await cycle(a);
         assert.deepEqual([c.n, c.retaken], [1, true]);
         const d = await cycle(b, []);
@@ -452,8 +476,8 @@ export const limitsGroup: Group = {
         await store.limits.set(ofFunc(), each(50, 1_000));
         const ids = await insert(store, ...tasks(20));
         await store.register(newWorker("w1"));
-        const request = claimBy("w1", { limit: 20, held: 3 });
-        const { claimed, startsIn } = await store.settleAndClaim({ outcomes: [], claim: request });
+        const request = (held: number) => claimBy("w1", { limit: 20, held });
+        const { claimed, startsIn } = await limitedClaim(store, request(3));
         assert.deepEqual(
           claimed.map(({ id }) => id),
           ids.slice(0, 3),
@@ -472,7 +496,7 @@ export const limitsGroup: Group = {
             [ids[2], 36],
           ],
         );
-        await claimAll(store, { ...request, held: 1 });
+        await claimAll(store, request(1));
         const put = (await store.get(ids.slice(3))).map(({ waitUntil }) => waitUntil ?? 0);
         // 17 turns of 20.1 ms are in five lots of 100 ms at most, each due at least 100 ms before the first turn of it.
         const lots = [...new Set(put)];
@@ -488,12 +512,10 @@ export const limitsGroup: Group = {
         await store.limits.set(ofFunc(), each(50, 1_000));
         const ids = await insert(store, ...tasks(12));
         await store.register(newWorker("w1"));
-        const { claimed, startsIn, again } = await store.settleAndClaim({
-          outcomes: [],
-          claim: claimBy("w1", { limit: 20, held: 0 }),
-        });
+        const request = claimBy("w1", { limit: 20, held: 0 });
+        const { claimed, startsIn, again } = await limitedClaim(store, request);
         assert.deepEqual([claimed.map(({ id }) => id), [...(startsIn ?? [])]], [ids.slice(0, 1), []]);
-        await claimAll(store, claimBy("w1", { limit: 20, held: 0 }));
+        await claimAll(store, request);
         const put = (await store.get(ids)).flatMap(({ waitUntil }) => waitUntil ?? []);
         assert.ok(put.length >= 5, `${put.length} are put off`);
         assert.deepEqual(
@@ -568,10 +590,7 @@ export const limitsGroup: Group = {
         // Each group has its turn in less than 200 ms. Only the first of them gets the start that the queue has left.
         await store.limits.set(ofQueue("default"), each(1, 10_000));
         const [first, ...others] = await insert(store, ...groups);
-        const { claimed, startsIn } = await store.settleAndClaim({
-          outcomes: [],
-          claim: grouped("w1", { limit: 9, held: 9 }),
-        });
+        const { claimed, startsIn } = await limitedClaim(store, grouped("w1", { limit: 9, held: 9 }));
         assert.deepEqual(
           claimed.map(({ id }) => id),
           [first],
@@ -664,7 +683,7 @@ export const limitsGroup: Group = {
         await insert(store, { groupKey: "a" }, { groupKey: "b" });
         await store.limits.throttle(ofGroup("a"), minute);
         assert.deepEqual(groupsOf(await claim(store, grouped())), ["b"]);
-        const { again = 0 } = await store.settleAndClaim({ outcomes: [], claim: grouped() });
+        const { again = 0 } = await limitedClaim(store, grouped());
         assert.ok(again > minute / 2 && again <= minute, `${again} ms`);
         await sql(`update dbq_limits set throttled_until = ${database.earlier("throttled_until", minute)}`);
         await store.limits.throttle(ofGroup("z"), 0);

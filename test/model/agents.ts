@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { vi } from "vitest";
 import { DatabaseError } from "../../src/errors.ts";
+import { sessionAnswered } from "../../src/features/manager/contract.ts";
 import { claimBy, newTask, newWorker } from "../conformance/arrange.ts";
 import { AgentModel, type AgentTask } from "./agent-model.ts";
 import { type Compared, drawnCommands } from "./drawn-commands.ts";
@@ -100,15 +101,15 @@ async function claim(model: AgentModel, real: RealStore, ask: Ask, asked: Asked)
   const isAgain = asked.isAgain && last !== undefined && last !== "";
   model.requests += 1;
   const id = isAgain ? last : `request ${model.requests}`;
-  const request = { id, host: "agent at m1", anew: false };
+  const session = { id, host: "agent at m1", anew: false };
   const result = await ask(() =>
-    real.store.settleAndClaim({ outcomes: [], claim: claimBy(asked.session, { limit, request }) }),
+    real.store.settleAndClaim({ outcomes: [], claim: claimBy(asked.session, { limit, session }) }),
   );
   if (result === undefined) return;
-  const { claimed, more, registered, repeated = false } = result;
+  const { claimed, more, registered } = result;
   const pending = model.pending();
   if (last === undefined) return assert.ok(claimed.length === 0 && (!registered || pending.length === 0));
-  assert.equal(repeated, isAgain);
+  assert.equal(sessionAnswered.of(result) === "repeated", isAgain);
   assert.ok(claimed.length <= (isAgain ? 0 : limit));
   const given = claimed.map((task) => ({
     id: task.id,

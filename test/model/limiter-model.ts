@@ -5,8 +5,7 @@
  */
 import assert from "node:assert/strict";
 import type { LimitScope, LimitValues, RateValues } from "../../src/base/options/limits.ts";
-import type { LimitRecord } from "../../src/features/limits/contract.ts";
-import type { Sharing } from "../../src/store.ts";
+import type { LimitRecord, Sharing } from "../../src/features/limits/contract.ts";
 import type { TaskRecord } from "../../src/task.ts";
 
 /** A task's row, as far as limits are about it. */

@@ -4,6 +4,7 @@ import * as fc from "fast-check";
 import { vi } from "vitest";
 import type { LimitScope, LimitValues } from "../../src/base/options/limits.ts";
 import { DatabaseError } from "../../src/errors.ts";
+import { limitsAnswered, limitsAsked } from "../../src/features/limits/contract.ts";
 import type { SettleAndClaimResult } from "../../src/store.ts";
 import { textOf } from "../../src/stores/sql/rows.ts";
 import { newTask, newWorker } from "../conformance/arrange.ts";
@@ -155,7 +156,7 @@ class Claim extends LimiterStep {
   }
 
   protected async happen(model: LimiterModel, real: RealStore): Promise<void> {
-    const { ended, ...turn } = this.#turn;
+    const { ended, held, ...turn } = this.#turn;
     const request = { ...turn, queueNames: turn.queueNames.map((name) => model.queue(name)) };
     const before = await tasksOf(real);
     const ending = running(before).slice(0, ended.length);
@@ -171,7 +172,10 @@ class Claim extends LimiterStep {
     this.text = `settleAndClaim(${JSON.stringify([outcomes, request])})`;
     const content = await contentOf(real);
     const result = await this.ask(real, () =>
-      real.store.settleAndClaim({ outcomes, claim: { ...request, sharing, freed } }),
+      real.store.settleAndClaim({
+        outcomes,
+        claim: { ...request, ...limitsAsked.with({ sharing, freed, held }) },
+      }),
     );
     if (result === undefined || result.failure !== undefined) model.lostTurns();
     if (result === undefined) return assert.equal(await contentOf(real), content);
@@ -194,9 +198,11 @@ class Claim extends LimiterStep {
     model: LimiterModel,
     before: readonly LimitedTask[],
     left: readonly LimitedTask[],
-    { claimed, more, again, startsIn, failure }: SettleAndClaimResult,
+    result: SettleAndClaimResult,
     after: readonly LimitedTask[],
   ): void {
+    const { claimed, more, failure } = result;
+    const { again, startsIn } = limitsAnswered.of(result) ?? {};
     const now = Date.now();
     const { limit, held, funcs } = this.#turn;
     const queueNames = this.#turn.queueNames.map((name) => model.queue(name));

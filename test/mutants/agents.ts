@@ -172,15 +172,15 @@ export const agentFaults: readonly Mutant[] = [
   {
     name: "request-is-not-noted",
     why: "A claim asked again at another Manager, or twice at once, claims for the agent twice.",
-    in: "claimForSession",
-    find: "tasks.length > 0",
-    replace: "false",
+    in: "SettleAndClaimOperations.#claim",
+    find: "tasks.length > 0 && claimant.note",
+    replace: "tasks.length < 0 && claimant.note",
     caughtBy: wire("gives a claim asked again with its id the same tasks, at any Manager"),
   },
   {
     name: "request-is-forgotten-without-candidates",
     why: "A claim asked again after its tasks were the last ones finds nothing: they run for nobody.",
-    in: "nothingFor",
+    in: "sessionsOwn",
     find: "hasIt.length > 0",
     replace: "hasIt.length < 0",
     caughtBy: wire(
@@ -191,7 +191,7 @@ export const agentFaults: readonly Mutant[] = [
     name: "request-of-ended-tasks-finds-nothing",
     why: "A client that uses one request id for ever claims once, and never again.",
     in: "Claims.#look",
-    find: "claim(repeated === true, [])",
+    find: "claim(isRepeated, [])",
     replace: "claim(false, [])",
     caughtBy: wire(
       "gives a claim asked again with its id other tasks once those of its first answer have ended",
@@ -451,7 +451,7 @@ export const agentFaults: readonly Mutant[] = [
     name: "throttle-ends-unheard",
     why: "When a rate or a throttle ends, agents that wait look for tasks a second later.",
     in: "Claims.#learn",
-    find: "this.#polls.lookAgain(key, again);",
+    find: "this.#polls.lookAgain(key, limits?.again);",
     replace: "",
     caughtBy: limits("the wire > a claim that waits gets a task when a throttle ends, without a wake-up"),
     hangs: true,
@@ -477,9 +477,9 @@ export const agentFaults: readonly Mutant[] = [
   {
     name: "a-repeated-claim-claims-more",
     why: "An agent whose answer was lost asks again, gets other tasks, and the first ones run for nobody.",
-    in: "claimForSession",
-    find: "Number(session[1]) === 1 && !anew",
-    replace: "Number(session[1]) === 2 && !anew",
+    in: "sessionsOwn",
+    find: "isKnown === 1 && !anew",
+    replace: "isKnown === 2 && !anew",
     caughtBy: model,
   },
   {

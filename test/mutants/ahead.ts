@@ -18,8 +18,8 @@ export const aheadFaults: readonly Mutant[] = [
     name: "second-cycle-before-the-look",
     why: "A worker whose cycles always overlap never looks for tasks that a server gave it without an answer.",
     in: "Dispatcher.#mayOverlap",
-    find: "this.#failures.count > 0 || this.#limited || this.#sharing || this.#unknownClaims.isDue",
-    replace: "this.#failures.count > 0 || this.#limited || this.#sharing",
+    find: "this.#failures.count > 0 || this.#endsLetStart || this.#claimsAlone || this.#unknownClaims.isDue",
+    replace: "this.#failures.count > 0 || this.#endsLetStart || this.#claimsAlone",
     caughtBy: ofTwo("no third cycle begins, and no second one that would look at what the worker holds"),
   },
   {

@@ -236,8 +236,9 @@ export const claimAndSettle: readonly Mutant[] = [
     name: "claim-by-an-unregistered-worker",
     why: "A worker whose row was deleted goes on claiming, and no other worker rescues its tasks when it dies.",
     in: "SettleAndClaimOperations.#claim",
-    find: "{ registered: false }",
-    replace: "{ registered: false, claimed: (yield* this.#claims.run(request, 1, 0, read)).tasks }",
+    find: 'if ("answer" in row) return row.answer;',
+    replace:
+      'if ("answer" in row) return { ...row.answer, claimed: (yield* this.claims.run(request, 1, 0, read)).tasks };',
     caughtBy: onFile(
       "claim > an unregistered worker can settle, claims nothing, and learns that it is not registered",
     ),

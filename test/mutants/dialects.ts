@@ -171,9 +171,9 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "turn-in-one-of-a-dying-worker",
     why: "A task that a worker claims while it is declared dead stays running without a worker until the sweep for orphans.",
-    in: "workerParts",
-    find: "`where ${mayClaim(d, p)} ${d.shared}`",
-    replace: "`where ${mayClaim(d, p)}`",
+    in: "workersOwn",
+    find: "lock: d.shared",
+    replace: 'lock: sql.raw("")',
     caughtBy: ofTurns(
       "settle and claim on Postgres > claims nothing for a worker whose rescue is committing",
     ),

@@ -310,7 +310,7 @@ export const limitFaults: readonly Mutant[] = [
   {
     name: "a-task-that-is-put-off-frees-quietly",
     why: "A snoozed task wakes no worker, neither for its place nor for its time.",
-    in: "onlyEnd",
+    in: "areInVain",
     find: 'changeOf(one) === "release"',
     replace: "false",
     caughtBy: onFile(

@@ -1,7 +1,9 @@
 /** A dispatcher by itself, over a store that a test writes. */
 import { onTestFinished } from "vitest";
+import { Part } from "../../src/base/tasks/claim-part.ts";
 import { Wakeups } from "../../src/queue/wakeups.ts";
 import type { TaskRecord } from "../../src/task.ts";
+import type { Heard } from "../../src/worker/claim-policy.ts";
 import { Dispatcher } from "../../src/worker/dispatcher.ts";
 import type { DispatcherHost } from "../../src/worker/dispatcher-host.ts";
 import { eventLoopExecutor } from "../../src/worker/executor.ts";
@@ -59,6 +61,10 @@ export const emptyStore = (): DispatcherHost["store"] => ({
   },
 });
 
+/** What its claims say, and hear from the store that a test has made. */
+export const asked = new Part<{ mayStartLater: number | undefined }>("test");
+export const heard = new Part<Heard>("test");
+
 /** A dispatcher with four slots, unless `host` says otherwise, which throws what it has to report. */
 export function dispatcherOver(
   store: DispatcherHost["store"],
@@ -70,7 +76,8 @@ export function dispatcherOver(
     ...{ context: undefined, maxPayload: 1_000, executorOf: () => eventLoopExecutor },
     claims: {
       funcs: () => funcs,
-      sharing: () => undefined,
+      ask: ({ mayStartLater }) => asked.with({ mayStartLater }),
+      hear: (answer) => heard.of(answer) ?? {},
       throttle: () => {
         throw new Error("no task here is throttled");
       },

@@ -8,7 +8,7 @@ import type { ClaimRequest, SettleAndClaim, SettleAndClaimResult } from "../../s
 import type { TaskRecord } from "../../src/task.ts";
 import { deferred, uniqueName } from "../support/queue.ts";
 import "../support/fakeable-timers.ts";
-import { claimedRecord, dispatcherOver, emptyStore, turns } from "./dispatcher-over.ts";
+import { claimedRecord, dispatcherOver, emptyStore, heard, turns } from "./dispatcher-over.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["performance"] });
@@ -274,7 +274,7 @@ test("an older claim that is answered later does not undo what a newer one said 
   await turns(8);
   const [first, second] = calls as [Call, Call];
   expect([first.claim, second.claim]).not.toContain(undefined);
-  second.answer({ claimed: [], more: false, again: 400 });
+  second.answer({ claimed: [], more: false, ...heard.with({ again: 400 }) });
   first.answer({ claimed: [], more: false });
   await turns();
   expect([dispatcher.inflight, calls]).toEqual([0, []]);

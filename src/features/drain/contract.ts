@@ -1,5 +1,12 @@
 /** What a database does for drains. */
+import { Part } from "../../base/tasks/claim-part.ts";
 import type { AttemptRecord, OnKept, Operated, TaskVersion } from "../../store.ts";
+
+/**
+ * What a claim of an ordered drain says: one task of each group (`group_key`) at a time, none of a group of which a task runs, or was
+ * refused by the drain's target and has failed. `scheduledToo`: or was refused and waits for its retry.
+ */
+export const orderAsked = new Part<{ scheduledToo: boolean }>("order");
 
 /** The end of a task whose message a drain had sent, as the system reported that got it. */
 export type DrainedOutcome =

@@ -17,8 +17,10 @@ import { publishClaim } from "../../worker/events.ts";
 import { KeptTasks } from "../../worker/pruning.ts";
 import { RefusedTasks } from "../../worker/refused-tasks.ts";
 import { setAsideFor } from "../../worker/set-aside.ts";
+import { limitsAnswered } from "../limits/contract.ts";
 import type { FullStore } from "../store.ts";
 import { Backlog } from "./backlog.ts";
+import { orderAsked } from "./contract.ts";
 import { parts, type Staged, staged } from "./messages.ts";
 import type { ReadDrainOptions } from "./options.ts";
 import { Sender } from "./sender.ts";
@@ -200,7 +202,7 @@ export class Pump {
     const outcomes = own.map((end) => this.#outcomeOf(end));
     const funcs = this.#mayClaim() ? await this.#backlog.funcs() : [];
     const limit = this.#sender.isSuspect ? this.#backlog.probe : this.#backlog.limit;
-    const inOrder = options.ordered ? { ordered: { scheduledToo: options.onRefused === "retry" } } : {};
+    const inOrder = options.ordered ? orderAsked.with({ scheduledToo: options.onRefused === "retry" }) : {};
     const queueNames = [options.queueName];
     const claim = funcs.length > 0 ? { workerId, queueNames, funcs, limit, ...inOrder } : undefined;
     if (!claim && this.#phase === "carrying" && this.#backlog.isEmpty) this.#host.onClaim(false);
@@ -233,18 +235,15 @@ export class Pump {
    * long as a cycle does there. A synchronous store blocks the event loop, so there the target works meanwhile. Nothing
    * before the send may throw: the tasks would stay claimed and unsent.
    */
-  #accept(
-    { claimed, more, registered, limited = false }: SettleAndClaimResult,
-    limit: number | undefined,
-    began: number,
-  ): void {
+  #accept(result: SettleAndClaimResult, limit: number | undefined, began: number): void {
+    const { claimed, more, registered } = result;
     const { workerId, options, onClaim } = this.#host;
     const batch = claimed.map((record) => new HeldTask(record));
     for (const held of batch) this.#held.add(held);
     if (batch.length > 0) this.#claimed.push(batch);
     publishClaim({ workerId, queueNames: [options.queueName] }, began, claimed);
     if (limit !== undefined) {
-      this.#limited = limited;
+      this.#limited = limitsAnswered.of(result) !== undefined;
       this.#backlog.note(claimed, limit, more);
       onClaim.call(this.#host, this.#backlog.mayHaveWork);
     }

@@ -1,11 +1,17 @@
 /** What a worker's functions say in code about limits and groups: their limits are in the database before it claims their tasks. */
-
 import type { LimitValues } from "../../base/options/limits.ts";
 import { performance } from "../../base/runtime/timers.ts";
+import type { WithParts } from "../../base/tasks/claim-part.ts";
 import { sharingAmong } from "../../base/tasks/registry.ts";
-import type { Sharing } from "../../store.ts";
-import type { ClaimHost, ClaimPolicy, ThrottledTask } from "../../worker/claim-policy.ts";
-import type { LimitStore } from "./contract.ts";
+import type {
+  Asked,
+  ClaimHost,
+  ClaimPolicy,
+  Heard,
+  NextClaim,
+  ThrottledTask,
+} from "../../worker/claim-policy.ts";
+import { type LimitStore, limitsAnswered, limitsAsked, type Sharing } from "./contract.ts";
 
 /** Milliseconds until limits are declared again that the database refused. */
 const againMs = 1_000;
@@ -18,12 +24,21 @@ export interface LimitWrites {
 
 const textOf = (values: LimitValues | undefined) => JSON.stringify(values ?? null);
 
+/** How those of the functions share that have groups or shared names. */
+function sharingOf(funcs: readonly string[]): ReadonlyMap<string, Sharing> | undefined {
+  const found = sharingAmong(funcs).filter(({ group, uses }) => (group ?? uses) !== undefined);
+  if (found.length === 0) return undefined;
+  return new Map(found.map(({ name, group, uses = [] }) => [name, { groups: group !== undefined, uses }]));
+}
+
 export class CodeLimits implements ClaimPolicy {
   readonly #writes: LimitWrites;
   readonly #host: ClaimHost;
   /** The limits that the database has, by function. */
   readonly #declared = new Map<string, string>();
   #declaring = false;
+  /** Whether limits or pauses were about tasks of the last claim. */
+  #areAbout = false;
   #notBefore = Number.NEGATIVE_INFINITY;
 
   constructor(writes: LimitWrites, host: ClaimHost) {
@@ -57,10 +72,21 @@ export class CodeLimits implements ClaimPolicy {
     return names.filter((name) => !missing.has(name));
   }
 
-  sharing(funcs: readonly string[]): ReadonlyMap<string, Sharing> | undefined {
-    const found = sharingAmong(funcs).filter(({ group, uses }) => (group ?? uses) !== undefined);
-    if (found.length === 0) return undefined;
-    return new Map(found.map(({ name, group, uses = [] }) => [name, { groups: group !== undefined, uses }]));
+  /** While functions share, or limits were about the last claim, it names the tasks whose places may be free. */
+  ask({ funcs, ended, mayStartLater: held }: NextClaim): Asked {
+    const sharing = sharingOf(funcs);
+    const freed = (sharing || this.#areAbout) && ended.length > 0 ? ended : undefined;
+    return {
+      ...limitsAsked.with({ ...(sharing && { sharing }), ...(freed && { freed }), held }),
+      alone: sharing !== undefined,
+    };
+  }
+
+  /** When a running task ends, another one may start. */
+  hear(answer: WithParts): Heard {
+    const limits = limitsAnswered.of(answer);
+    this.#areAbout = limits !== undefined;
+    return { ...limits, endsLetStart: this.#areAbout };
   }
 
   async throttle(task: ThrottledTask, delay: number): Promise<void> {

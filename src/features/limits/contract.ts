@@ -1,5 +1,45 @@
 /** What a database does for limits, rates and pauses. */
 import type { LimitScope, LimitValues } from "../../base/options/limits.ts";
+import { Part } from "../../base/tasks/claim-part.ts";
+import type { TaskRecord } from "../../task.ts";
+
+/** How the tasks of a function share, by its options in code. */
+export interface Sharing {
+  /** Its groups take turns. */
+  groups: boolean;
+  /** The names of the shared limits that each of its tasks counts for. */
+  uses: readonly string[];
+}
+
+/** What a claim says about limits. */
+export interface LimitsAsked {
+  /**
+   * What the code says about how its functions share: only functions that have groups or shared limits. Their values are
+   * in the database; see `LimitStore.declare`.
+   * @default no function has
+   */
+  sharing?: ReadonlyMap<string, Sharing> | undefined;
+  /** Tasks that have just ended, or end with this cycle: their limits and groups may have room. */
+  freed?: readonly Pick<TaskRecord, "id" | "queueName" | "func" | "groupKey">[];
+  /**
+   * How many of the claimed tasks may have their turn at a rate a little later (`LimitsAnswered.startsIn`): each of them keeps
+   * a slot free until then. With 0 there is only no room for them now: what the claim puts off still becomes due a little before its
+   * turn.
+   * @default the worker never waits for a turn
+   */
+  held?: number | undefined;
+}
+
+/** What limits answer to a claim. None: no limit and no pause is about its tasks. */
+export interface LimitsAnswered {
+  /** Of claimed tasks whose turn at a rate comes later, in how many milliseconds they are to start: then it is their `startedAt`. */
+  startsIn?: ReadonlyMap<number, number> | undefined;
+  /** Milliseconds after which a rate or a throttle that has just refused tasks lets some start. */
+  again?: number | undefined;
+}
+
+export const limitsAsked = new Part<LimitsAsked>("limits");
+export const limitsAnswered = new Part<LimitsAnswered>("limits");
 
 /** A row of `dbq_limits`. Times are milliseconds since 1970. */
 export interface LimitRecord extends LimitScope, LimitValues {

@@ -8,8 +8,9 @@ import type { ClaimRequest, Outcome, SettleAndClaimResult } from "../../store.ts
 import type { TaskRecord } from "../../task.ts";
 import { watchForWork } from "../../worker/change-listener.ts";
 import { setAsideFor } from "../../worker/set-aside.ts";
+import { limitsAnswered, limitsAsked } from "../limits/contract.ts";
 import type { FullInternals } from "../queue.ts";
-import type { AgentRecord } from "./contract.ts";
+import { type AgentRecord, sessionAnswered, sessionAsked } from "./contract.ts";
 import { Polls } from "./polls.ts";
 import { type Held, keyOf, type Session } from "./session.ts";
 import type { Settling } from "./settling.ts";
@@ -132,17 +133,15 @@ export class Claims {
     const { registrations } = session;
     const claim = async (anew: boolean, settled: readonly Outcome[]) => {
       const freed = this.#freed.splice(0);
-      const request = {
-        ...claimOf(session, body, anew, this.#mostBytes(body)),
-        ...(freed.length > 0 && { freed }),
-      };
+      const request = claimOf(session, body, { anew, freed, mostBytes: this.#mostBytes(body) });
       const { result, accepted } = await this.#settling.claim(request, settled);
       this.#learn(body.funcs, key, result);
       return { result, accepted };
     };
     const { result, accepted } = await claim(false, outcomes);
-    let { claimed, more, repeated, registered }: SettleAndClaimResult = result;
-    if (repeated) {
+    let { claimed, more, registered }: SettleAndClaimResult = result;
+    const isRepeated = sessionAnswered.of(result) === "repeated";
+    if (isRepeated) {
       const tasks = await this.#internals.store.agents.claimed(session.workerId as string);
       for (const task of tasks) session.hold(task);
       if (tasks.length > 0)
@@ -151,17 +150,18 @@ export class Claims {
     // The agent is gone, and its row with it: another one would keep tasks from the other agents for a lease.
     if (session.hasEnded) return { tasks: await this.#take(session, claimed, body), accepted, more };
     if (!registered && session.registrations === registrations) await this.#register(session, body.slots);
-    if (repeated || !registered) ({ claimed, more } = (await claim(repeated === true, [])).result);
+    if (isRepeated || !registered) ({ claimed, more } = (await claim(isRepeated, [])).result);
     return { tasks: await this.#take(session, claimed, body), accepted, more };
   }
 
-  #learn(funcs: readonly string[], key: string, { again, limited = false }: SettleAndClaimResult): void {
+  #learn(funcs: readonly string[], key: string, result: SettleAndClaimResult): void {
+    const limits = limitsAnswered.of(result);
     for (const func of funcs)
-      if (limited) this.#limited.add(func);
+      if (limits) this.#limited.add(func);
       else this.#limited.delete(func);
     // It has put tasks off, which makes no wake-up here: they are due before the next look for due tasks.
-    if (again === 0) this.#options.onScheduled();
-    this.#polls.lookAgain(key, again);
+    if (limits?.again === 0) this.#options.onScheduled();
+    this.#polls.lookAgain(key, limits?.again);
   }
 
   /** The next claim settles these tasks, or comes after that: their groups may have room. */
@@ -282,18 +282,27 @@ function checkLevels(text: string, column: string): void {
     throw new TaskCorruptError(column, `more than ${maxDepth} levels deep`);
 }
 
+interface ToClaim {
+  /** The tasks that the same request has claimed do not run any more. */
+  anew: boolean;
+  /** Tasks with a group that have ended, or end with the claim. */
+  freed: readonly Held[];
+  /** Bytes of the tasks in one answer. */
+  mostBytes: number;
+}
+
 /** A crash is charged to all tasks that an agent has, started or not: of those ahead of its slots none may be crash-sensitive. */
-function claimOf(session: Session, body: ClaimBody, anew: boolean, mostBytes: number): ClaimRequest {
+function claimOf(session: Session, body: ClaimBody, { anew, freed, mostBytes }: ToClaim): ClaimRequest {
   const { workerId, agent, place: host, bytesPerTask } = session;
   const { slots, ahead, funcs, requestId, sharing } = body;
-  const claim = {
-    ...{ workerId: workerId as string, queueNames: agent.queues, funcs },
-    ...(sharing && { sharing }),
-  };
   // By the size of the last tasks, so that few of them have to be handed back.
   const limit = Math.max(1, Math.min(slots + ahead, Math.floor(mostBytes / bytesPerTask)));
   const crashSensitive = Math.min(slots, limit);
-  return { ...claim, limit, crashSensitive, request: { id: requestId, host, anew } };
+  const limits = limitsAsked.with({ ...(sharing && { sharing }), ...(freed.length > 0 && { freed }) });
+  return {
+    ...{ workerId: workerId as string, queueNames: agent.queues, funcs, limit, crashSensitive },
+    ...sessionAsked.with({ id: requestId, host, anew }, limits),
+  };
 }
 
 /** In the answer, but for names and numbers, which are some 300 bytes. */

@@ -1,6 +1,24 @@
 /** What a database does for agents and their Managers. */
+import { Part } from "../../base/tasks/claim-part.ts";
 import type { StoredAttempt, TaskVersion } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
+
+/**
+ * A session of an agent asks for tasks. The claim that finds some notes the request in the session's row, which is a heartbeat,
+ * too. While the row has this request already, a claim finds nothing.
+ */
+export interface SessionRequest {
+  id: string;
+  /** Where the agent was heard: the `host` of the row. */
+  host: string;
+  /** Claims also when the row has this request: the tasks that it claimed do not run any more. */
+  anew: boolean;
+}
+
+export const sessionAsked = new Part<SessionRequest>("session");
+
+/** `repeated`: the session's row had the request already, and nothing was claimed. */
+export const sessionAnswered = new Part<"repeated">("session");
 
 /** An agent: a machine without access to the database, for which Managers claim and settle. */
 export interface AgentRecord {

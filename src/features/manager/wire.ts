@@ -16,9 +16,9 @@ import {
 } from "../../base/options/validators.ts";
 import { longestLine } from "../../base/tasks/history.ts";
 import { beginning } from "../../base/values/thrown.ts";
-import type { Sharing } from "../../store.ts";
 import type { TaskError, TaskRecord } from "../../task.ts";
 import { longestNote } from "../../worker/task-context.ts";
+import type { Sharing } from "../limits/contract.ts";
 
 /** A task at one generation, as the wire names it. */
 export interface Version {

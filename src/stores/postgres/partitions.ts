@@ -10,7 +10,7 @@ import { sql } from "drizzle-orm/sql/sql";
 import { performance } from "../../base/runtime/timers.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import { DatabaseError } from "../../errors.ts";
-import { isDrains } from "../../features/drain/sql.ts";
+import { isDrains } from "../../features/drain/sql/drains.ts";
 import type { PartitionStore } from "../../features/partitions/contract.ts";
 import type { Retention } from "../../store.ts";
 import type { RepeatPolicy, ServerRunner } from "../server/run.ts";

@@ -7,8 +7,9 @@ import { memoize } from "../../base/runtime/memoize.ts";
 import { performance } from "../../base/runtime/timers.ts";
 import type { ClaimRequest, Outcome, SettleAndClaim } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
-import { crashSensitivePolicy, crashSensitiveSql, Depth, policies } from "../sql/admission.ts";
+import { crashSensitiveSql, Depth } from "../sql/admission.ts";
 import type { ClaimPipeline } from "../sql/claim.ts";
+import { type Claimant, type ClaimantInOne, claimantOf, hasPolicyFor } from "../sql/claim-features.ts";
 import { byClaimOrder, type Pairs, pairsOf, withProbes } from "../sql/claim-steps.ts";
 import { listed } from "../sql/columns.ts";
 import type { Dialect, Params, Row } from "../sql/dialect.ts";
@@ -50,9 +51,6 @@ const pending = (
 /** Which tasks a statement looks for. `behind`: those behind tasks that the policy refused, so only those that it admits. */
 type Look = "all" | "behind";
 
-/** Whose claim a statement is: a worker's, or that of an agent's session, which notes its request. */
-type Claimant = "worker" | "session";
-
 /** The candidates of one function of one queue: of a higher priority than the cursor's, of the same behind it, of a lower one. */
 function candidatesOf(d: Dialect, p: Params, i: number, look: Look): SQL {
   const [queue, func] = probeNames(i);
@@ -87,45 +85,10 @@ const stateAt = candidateColumns.length;
 /** In the row of facts, which always comes: the commit of the statement does not wait for the disk. */
 const relaxed = sql.raw("where set_config('synchronous_commit', 'off', true) = 'off'");
 
-/** What differs in the claims of workers and of agents' sessions. */
-interface ClaimantParts {
-  /** The claimant's row, locked so that a rescue cannot delete it during the claim. `state` is 1 when it may claim. */
-  row: SQL;
-  /** What a claim that has found tasks writes to the row. */
-  note: SQL;
-  /** The state of a row that was not locked, since there was nothing to claim. */
-  unlocked: SQL;
-}
-
-/** Its row names the limits that the claim knows. */
-const mayClaim = (
-  d: Dialect,
-  p: Params,
-) => sql`id = ${p.workerId} and limits_version = ${d.integer(p.limitsVersion)}
-        and exists (select 1 from candidates)`;
-
-const workerParts = (d: Dialect, p: Params): ClaimantParts => ({
-  row: sql`
-      select 1 as state from dbq_workers where ${mayClaim(d, p)} ${d.shared}`,
-  note: sql.raw(""),
-  unlocked: sql.raw("0"),
-});
-
-/** A session's state is 2 while its row has this request. Two claims of a session go one after the other. */
-function sessionParts(d: Dialect, p: Params): ClaimantParts {
-  const now = sql.raw("statement_timestamp()");
-  const isRepeated = sql`(coalesce(request_id, '') = ${p.requestId} and not ${p.anew}::boolean)`;
-  return {
-    row: sql`
-      select case when ${isRepeated} then 2 else 1 end as state from dbq_workers
-      where ${mayClaim(d, p)} ${d.locked}`,
-    note: sql`noted as (
-      update dbq_workers set heartbeat_at = ${now}, beat = beat + 1, host = ${p.host}, request_id = ${p.requestId},
-        requested_at = ${now}
-      where id = ${p.workerId} and exists (select 1 from admitted)),`,
-    unlocked: sql`(select count(*) * 2 from dbq_workers where id = ${p.workerId} and ${isRepeated})`,
-  };
-}
+/** The claimant's row, locked so that a rescue cannot delete it during the claim. It names the version that the claim knows. */
+const rowOf = ({ state, lock }: ClaimantInOne, d: Dialect, p: Params) => sql`
+      select ${state} as state from dbq_workers
+      where id = ${p.workerId} and limits_version = ${d.integer(p.version)} and exists (select 1 from candidates) ${lock}`;
 
 function settleAndClaimStatement(
   d: Dialect,
@@ -141,14 +104,14 @@ function settleAndClaimStatement(
   const admitted = look === "all" ? sql.raw("") : sql`and not ${sensitive}`;
   const each = Array.from({ length: probes }, (_, i) => i);
   return (p) => {
-    const { row, note, unlocked } = (whose === "session" ? sessionParts : workerParts)(d, p);
+    const claimant = whose.inOne(d, p);
     return sql`
     with settled as (${settled(p)}),
     candidates as (${sql.join(
       each.map((i) => candidatesOf(d, p, i, look)),
       sql` union all `,
     )} order by priority desc, id limit ${p.limit}),
-    worker as (${row}),
+    worker as (${rowOf(claimant, d, p)}),
     wanted as (select queue_name, func, priority, after, count(*) as n from candidates, worker where state = 1
       group by queue_name, func, priority, after),
     locked as (
@@ -161,7 +124,7 @@ function settleAndClaimStatement(
       select id, generation_id from (
         select *, row_number() over (partition by crash_sensitive order by priority desc, id) as place from locked where not expired) as placed
       where place <= ${p.crashSensitive} or not crash_sensitive),
-    ${note}
+    ${claimant.note}
     claimed as (
       update ${d.tasks} set status = 'running', generation_id = dbq_tasks.generation_id + 1, worker_id = ${p.workerId},
         started_at = ${now}, updated_at = ${now}, progress = null, progress_note = null, unique_key = ${keyAtClaim(now)}
@@ -170,7 +133,7 @@ function settleAndClaimStatement(
       returning dbq_tasks.*)
     select ${columns}, ${noFacts} from claimed
     union all
-    select ${noTask}, coalesce((select state from worker), ${unlocked}), (select count(*) from candidates),
+    select ${noTask}, coalesce((select state from worker), ${claimant.unlocked}), (select count(*) from candidates),
       (select string_agg(id::text, ',') from settled), ${d.millis(now)},
       date_part('epoch', clock_timestamp() - statement_timestamp()) * 1000, (select count(*) from locked), (select count(*) from locked where expired)
       ${isRelaxed ? relaxed : sql.raw("")}`;
@@ -178,10 +141,11 @@ function settleAndClaimStatement(
 }
 
 /** The statements of a cycle by the number of probes: made once in a process. */
-export type CycleStatements = Readonly<Record<Claimant, Record<Look, (probes: number) => Statement>>> & {
+export interface CycleStatements {
+  readonly of: (claimant: Claimant) => Record<Look, (probes: number) => Statement>;
   /** Whether their commits do not wait for the disk. */
   readonly isRelaxed: boolean;
-};
+}
 
 export function cycleStatements({ dialect, statements }: Texts, isRelaxed = false): CycleStatements {
   const many = dialect.items as NonNullable<Dialect["items"]>;
@@ -192,8 +156,7 @@ export function cycleStatements({ dialect, statements }: Texts, isRelaxed = fals
     )} returning dbq_tasks.id`;
   const of = (whose: Claimant, look: Look) =>
     memoize((probes: number) => settleAndClaimStatement(dialect, settled, probes, look, whose, isRelaxed));
-  const both = (whose: Claimant) => ({ all: of(whose, "all"), behind: of(whose, "behind") });
-  return { worker: both("worker"), session: both("session"), isRelaxed };
+  return { of: memoize((whose) => ({ all: of(whose, "all"), behind: of(whose, "behind") })), isRelaxed };
 }
 
 type Answer = ReturnType<typeof answerOf>;
@@ -221,8 +184,8 @@ function answerOf(answer: readonly Row[], workerId: string) {
     expired: Number(expired),
     // Not known where there was nothing to claim: an idle worker locks nothing.
     registered: Number(state) > 0 || Number(candidates) === 0,
-    knowsLimits: Number(state) === 1,
-    repeated: Number(state) === 2,
+    knowsVersion: Number(state) === 1,
+    isRefused: Number(state) === 2,
     /** Milliseconds on the server. */
     took: Number(took),
   };
@@ -267,8 +230,8 @@ export class OneStatementCycles extends SettleAndClaimOperations {
       !claim ||
       pairs.length === 0 ||
       pairs.length > mostProbes ||
-      needsPipeline(claim) ||
-      this.others.concern(claim)
+      hasPolicyFor(this.claims.features, claim) ||
+      this.claims.others.concern(claim)
     )
       return yield* super.run(cycle);
     if (isSimple) return yield* this.#checked((yield* this.#inOne(completed, claim, pairs))(), claim);
@@ -277,8 +240,8 @@ export class OneStatementCycles extends SettleAndClaimOperations {
   }
 
   /**
-   * The statement has found no row of this worker that names the known version of the limits: the pipeline finds out whether
-   * the worker is not registered, or has to learn of other limits. By itself if the cycle has settled something: that is
+   * The statement has found no row of this worker that names the known version: the pipeline finds out whether the worker is not
+   * registered, or has to learn of another version. By itself if the cycle has settled something: that is
    * committed by now.
    */
   *#checked(result: CycleResult, claim: ClaimRequest): Program<CycleResult> {
@@ -310,17 +273,21 @@ export class OneStatementCycles extends SettleAndClaimOperations {
     const fromCursors = !fromStart && cursors.may(rewinds);
     const answer = yield* this.#ask("all", completed, claim, pairs, (key) => cursors.of(key, fromCursors));
     if (completed.length > 0) yield* notifyChange();
-    // The worker's row has named the known limits: there are none.
-    if (completed.length > 0 && answer.knowsLimits && this.others.isPlain(claim, this.others.version))
+    const { others } = this.claims;
+    if (completed.length > 0 && answer.knowsVersion && others.isPlain(claim, others.version))
       yield* startsNothing();
-    const { settled, claimed, candidates, locked, registered, repeated, took } = answer;
+    const { settled, claimed, candidates, locked, registered, isRefused, took } = answer;
     const full = candidates === claim.limit;
     const last = lastOfEach(claimed);
     const settledOf = () => completed.map(({ id }) => settled.has(String(id)));
     return () => {
       const leftSome = claimed.length < locked;
       // Nothing was looked at, so it says nothing about where the next tasks are.
-      if (repeated) return { settled: settledOf(), claimed, more: false, registered, repeated };
+      if (isRefused)
+        return {
+          ...{ settled: settledOf(), claimed, more: false, registered },
+          ...claimantOf(this.claims.features, claim).refused,
+        };
       const behind = cursors.note({ fromCursors, full, leftSome, took, rewinds }, last);
       return {
         settled: settledOf(),
@@ -340,8 +307,8 @@ export class OneStatementCycles extends SettleAndClaimOperations {
   #behindRefused({ claimed, candidates, locked }: Answer, claim: ClaimRequest, pairs: Pairs) {
     const room = claim.limit - claimed.length;
     const hidden = claimed.length < locked && candidates === claim.limit;
-    // A session's request is noted by the first claim that finds tasks.
-    if (claim.request && claimed.length > 0) return undefined;
+    // What a claimant notes, it notes by the first claim that finds tasks.
+    if (claimantOf(this.claims.features, claim).note && claimed.length > 0) return undefined;
     if (!hidden || room === 0 || this.#depth.after(claim.limit, claim.limit) === undefined) return undefined;
     return () => this.#claimBehind({ ...claim, limit: room }, pairs);
   }
@@ -370,7 +337,8 @@ export class OneStatementCycles extends SettleAndClaimOperations {
     const items = completed
       .map(({ id, generationId, result }) => ({ id, generationId, result }))
       .sort((a, b) => a.id - b.id);
-    const { workerId, limit, crashSensitive = limit, request } = claim;
+    const { workerId, limit, crashSensitive = limit } = claim;
+    const claimant = claimantOf(this.claims.features, claim);
     const depth = Depth.bound(limit);
     const params: Record<string, unknown> = {
       items: JSON.stringify(items),
@@ -378,10 +346,8 @@ export class OneStatementCycles extends SettleAndClaimOperations {
       limit,
       crashSensitive,
       depth,
-      requestId: request?.id,
-      host: request?.host,
-      anew: request?.anew,
-      limitsVersion: this.others.version,
+      version: this.claims.others.version,
+      ...claimant.params?.(claim),
     };
     for (const [i, pair] of pairs.entries()) {
       const [priorityName, afterName] = cursorNames(i);
@@ -389,14 +355,10 @@ export class OneStatementCycles extends SettleAndClaimOperations {
       params[priorityName] = priority;
       params[afterName] = id;
     }
-    const statement = this.#statements[request ? "session" : "worker"][look](pairs.length);
+    const statement = this.#statements.of(claimant)[look](pairs.length);
     return answerOf(yield* rows(statement, withProbes(params, pairs)), workerId);
   }
 }
-
-/** Whether a policy applies that the statement does not know. */
-const needsPipeline = (claim: ClaimRequest): boolean =>
-  policies.some((policy) => policy !== crashSensitivePolicy && policy.appliesTo(claim));
 
 const keyOf = (queueName: string, func: string) => JSON.stringify([queueName, func]);
 

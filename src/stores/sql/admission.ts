@@ -2,8 +2,8 @@
  * Admission: which candidates a claim may take. Each rule is a policy; a claim asks the policies that apply to it, and
  * a claim to which none applies pays nothing.
  *
- * A new rule (a limit, a pause, a group) is one more `AdmissionPolicy` in `policies`. The pipeline in `claim.ts` stays
- * as it is: it reads more candidates when policies refuse some, so that a refused task hides no other.
+ * A new rule is one more `AdmissionPolicy`, which a feature adds in `features/sql.ts`. The pipeline in `claim.ts` stays as it is:
+ * it reads more candidates when policies refuse some, so that a refused task hides no other.
  */
 
 import { performance } from "../../base/runtime/timers.ts";
@@ -11,7 +11,7 @@ import { crashSensitiveWhen, isCrashSensitive } from "../../base/tasks/crash-sen
 import type { ClaimRequest } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { columnOf } from "./columns.ts";
-import { type Program, rows } from "./program.ts";
+import type { Program } from "./program.ts";
 import type { Texts } from "./texts.ts";
 
 /** A candidate of a claim: a pending task that is due. Where candidates are locked, it has only what policies ask about before. */
@@ -30,6 +30,8 @@ export interface Gate {
 export interface AdmissionPolicy {
   /** Whether the policy can refuse anything in this claim. Asked before each claim: it must not need the database. */
   appliesTo(request: ClaimRequest): boolean;
+  /** The end of a task may let the policy admit another one. */
+  readonly admitsAfterEnds?: true;
   /** Begins to admit: once in a claim, in its transaction, where it may ask the database. Gives a gate for each pass over candidates. */
   begin(request: ClaimRequest, texts: Texts): Program<() => Gate>;
 }
@@ -56,59 +58,17 @@ export const crashSensitivePolicy: AdmissionPolicy = {
   },
 };
 
-/** An ordered drain: one task of each group at a time. */
-export const orderedPolicy: AdmissionPolicy = {
-  appliesTo: ({ ordered }) => ordered !== undefined,
-  *begin({ ordered, queueNames }, { statements }) {
-    const busy = new Set<string>();
-    for (const queueName of queueNames) {
-      const found = yield* rows(statements.busyGroups, { queueName });
-      if (ordered?.scheduledToo) found.push(...(yield* rows(statements.scheduledGroups, { queueName })));
-      for (const [group] of found) busy.add(String(group));
-    }
-    const groups = new Map<number, string>();
-    return () => new GroupGate(statements, groups, new Set(busy));
-  },
-};
-
-/** Admits the first task of each group that is not busy, and all tasks without a group. */
-class GroupGate implements Gate {
-  readonly #statements: Texts["statements"];
-  /** Of the candidates of all passes, the groups of those that have one. */
-  readonly #groups: Map<number, string>;
-  readonly #taken: Set<string>;
-
-  constructor(statements: Texts["statements"], groups: Map<number, string>, taken: Set<string>) {
-    this.#statements = statements;
-    this.#groups = groups;
-    this.#taken = taken;
-  }
-
-  *learn(candidates: readonly Candidate[]): Program<void> {
-    const ids = candidates.map(({ id }) => id).filter((id) => !this.#groups.has(id));
-    for (const [id, group] of yield* rows(this.#statements.groupsOf, { ids: JSON.stringify(ids) }))
-      this.#groups.set(Number(id), String(group));
-  }
-
-  admits({ id }: Candidate): boolean {
-    const group = this.#groups.get(id);
-    if (group === undefined) return true;
-    if (this.#taken.has(group)) return false;
-    this.#taken.add(group);
-    return true;
-  }
-}
-
-export const policies: readonly AdmissionPolicy[] = [orderedPolicy, crashSensitivePolicy];
-
 /** The policies that apply to one claim. */
 export class Admission {
   readonly #limit: number;
   readonly #gates: readonly (() => Gate)[];
+  /** Whether the end of a task may let it admit another one. */
+  readonly admitsAfterEnds: boolean;
 
-  private constructor(limit: number, gates: readonly (() => Gate)[]) {
+  private constructor(limit: number, gates: readonly (() => Gate)[], admitsAfterEnds: boolean) {
     this.#limit = limit;
     this.#gates = gates;
+    this.admitsAfterEnds = admitsAfterEnds;
   }
 
   /** Undefined: no policy applies, and every candidate is admitted. */
@@ -118,9 +78,13 @@ export class Admission {
     texts: Texts,
   ): Program<Admission | undefined> {
     const gates: (() => Gate)[] = [];
-    for (const policy of among)
-      if (policy.appliesTo(request)) gates.push(yield* policy.begin(request, texts));
-    return gates.length === 0 ? undefined : new Admission(request.limit, gates);
+    let admitsAfterEnds = false;
+    for (const policy of among) {
+      if (!policy.appliesTo(request)) continue;
+      gates.push(yield* policy.begin(request, texts));
+      admitsAfterEnds ||= policy.admitsAfterEnds === true;
+    }
+    return gates.length === 0 ? undefined : new Admission(request.limit, gates, admitsAfterEnds);
   }
 
   opens(queueName: string, func: string): boolean {

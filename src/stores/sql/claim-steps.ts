@@ -1,4 +1,5 @@
-/** The steps that claims with limits and claims without them have in common. */
+/** The steps that the claims of a feature and plain claims have in common. */
+import type { WithParts } from "../../base/tasks/claim-part.ts";
 import type { ClaimRequest } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import type { Candidate } from "./admission.ts";
@@ -58,38 +59,24 @@ export const byClaimOrder = (a: Ranked, b: Ranked) => b.priority - a.priority ||
 
 export const powerOfTwo = (least: number): number => 2 ** Math.ceil(Math.log2(Math.max(1, least)));
 
-export interface Claimed {
+/** `parts`: what policies answer. */
+export interface Claimed extends WithParts {
   tasks: TaskRecord[];
   /** Whether another claim may find more. */
   more: boolean;
-  /** Of tasks whose turn at a rate comes later: milliseconds until then. */
-  startsIn?: ReadonlyMap<number, number> | undefined;
-  /** Milliseconds after which limits may let some start that they have refused. */
-  again?: number | undefined;
-  /** Limits or pauses are about tasks of the claim. */
-  limited?: boolean;
   /** As in `SettleAndClaimResult`. */
   expired?: readonly number[] | undefined;
-  /** No place under a limit is free that one of the tasks that the request calls freed has left. */
-  retaken?: boolean;
+  /**
+   * The tasks whose ends let nothing start that this claim has not taken. @default the end of any may let another task start
+   */
+  endedInVain?: "all" | ReadonlySet<number> | undefined;
 }
 
-/** Tasks of a queue and function that a look has left unread. `group`: of this group only. */
-export interface Unread {
-  pair: { queueName: string; func: string } | undefined;
-  group?: string;
-}
-
-/** What was read before the transaction of a claim. */
-export interface Read {
-  /** The version of the limits by which it was read; undefined: without any. */
-  by?: number;
+/** What was read before the transaction of a claim. `parts`: what policies answer when there is nothing to claim. */
+export interface Read extends WithParts {
   candidates: readonly Candidate[];
-  /** The ids of those that a rate had put off before. */
-  turns?: ReadonlySet<number>;
-  again?: number | undefined;
-  /** Where tasks were left unread. */
-  unread?: readonly Unread[];
+  /** What the feature that makes the claim has noted with it. @default no feature makes it */
+  noted?: unknown;
 }
 
 export class ClaimSteps {

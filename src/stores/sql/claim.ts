@@ -10,9 +10,9 @@
  */
 import { performance } from "../../base/runtime/timers.ts";
 import type { ClaimRequest } from "../../store.ts";
-import { Admission, type AdmissionPolicy, type Candidate, Depth, policies } from "./admission.ts";
+import { Admission, type AdmissionPolicy, type Candidate, crashSensitivePolicy, Depth } from "./admission.ts";
+import type { ClaimFeatures, OtherClaims } from "./claim-features.ts";
 import { byClaimOrder, type Claimed, type ClaimSteps, pairsOf, type Read } from "./claim-steps.ts";
-import type { OtherClaims, OtherClaimsOf } from "./other-claims.ts";
 import { type Program, rows } from "./program.ts";
 import { toCandidate } from "./rows.ts";
 import type { Texts } from "./texts.ts";
@@ -26,15 +26,17 @@ interface Found {
 export class ClaimPipeline {
   readonly #texts: Texts;
   readonly #steps: ClaimSteps;
+  readonly features: ClaimFeatures;
   readonly #policies: readonly AdmissionPolicy[];
   readonly #depth = new Depth();
   readonly others: OtherClaims;
 
-  constructor(steps: ClaimSteps, othersOf: OtherClaimsOf, among: readonly AdmissionPolicy[] = policies) {
+  constructor(steps: ClaimSteps, features: ClaimFeatures) {
     this.#texts = steps.texts;
     this.#steps = steps;
-    this.#policies = among;
-    this.others = othersOf(steps, among);
+    this.features = features;
+    this.#policies = [...features.policies, crashSensitivePolicy];
+    this.others = features.othersOf(steps, this.#policies);
   }
 
   /**
@@ -59,10 +61,10 @@ export class ClaimPipeline {
     if (this.#texts.dialect.spreads) this.#steps.spread.adapt(tasks.length, live.length);
     const hasMore = found.candidates.length >= request.limit || tasks.length < found.candidates.length;
     // Policies would refuse the same tasks again: only those that they let through count.
-    return { tasks, more: found.admitted.length > 0 && hasMore, retaken: isPlain && !gone.expired, ...gone };
+    const isInVain = isPlain && !gone.expired && !admission?.admitsAfterEnds;
+    const more = found.admitted.length > 0 && hasMore;
+    return { tasks, more, ...(isInVain && { endedInVain: "all" }), ...gone };
   }
-
-  // ---- candidates ----------------------------------------------------------------------------
 
   /** Reads at most the claim's limit. Another worker may claim them first. */
   *candidates(request: ClaimRequest): Program<Read> {

@@ -1,10 +1,10 @@
 /** The operations of the core on one store, by what they are about. Each is a program, which a synchronous or asynchronous driver runs. */
 import { ClaimPipeline } from "./claim.ts";
+import type { ClaimFeatures } from "./claim-features.ts";
 import { ClaimSteps } from "./claim-steps.ts";
 import { ExpiryOperations } from "./expiry.ts";
 import { LogOperations } from "./logs.ts";
 import { MaintenanceOperations } from "./maintenance.ts";
-import type { OtherClaimsOf } from "./other-claims.ts";
 import { SettleAndClaimOperations } from "./settle-and-claim.ts";
 import { TaskOperations } from "./tasks.ts";
 import type { Texts } from "./texts.ts";
@@ -28,7 +28,7 @@ export type CycleOf = (transitions: Transitions, claims: ClaimPipeline) => Settl
 /** Operations remember how their claims went: each store has its own. */
 export function coreOperationsOf(
   texts: Texts,
-  othersOf: OtherClaimsOf,
+  features: ClaimFeatures,
   cycleOf: CycleOf = (transitions, claims) => new SettleAndClaimOperations(texts, transitions, claims),
 ): CoreOperations {
   const transitions = new Transitions(texts.statements);
@@ -39,7 +39,7 @@ export function coreOperationsOf(
     transitions,
     tasks,
     logs: new LogOperations(texts.statements),
-    cycle: cycleOf(transitions, new ClaimPipeline(new ClaimSteps(texts, transitions), othersOf)),
+    cycle: cycleOf(transitions, new ClaimPipeline(new ClaimSteps(texts, transitions), features)),
     maintenance,
     expiry: new ExpiryOperations(texts, transitions, tasks),
   };

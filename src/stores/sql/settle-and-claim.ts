@@ -7,11 +7,10 @@ import type {
   SettleAndClaimResult,
 } from "../../store.ts";
 import type { ClaimPipeline } from "./claim.ts";
-import { byClaimOrder, type Read } from "./claim-steps.ts";
+import { claimantOf } from "./claim-features.ts";
+import { byClaimOrder, type Claimed, type Read } from "./claim-steps.ts";
 import type { Ending, Release } from "./endings.ts";
-import type { OtherClaims } from "./other-claims.ts";
-import { type Program, rows, startsNothing, transaction } from "./program.ts";
-import { claimForSession, nothingFor } from "./session-claim.ts";
+import { type Program, startsNothing, transaction } from "./program.ts";
 import type { Texts } from "./texts.ts";
 import { inGroups, mayHaveParent, type Transitions } from "./transitions.ts";
 
@@ -35,16 +34,10 @@ const areCompleted = (
 ): outcomes is readonly (Outcome & { kind: "completed" })[] =>
   outcomes.every(({ kind }) => kind === "completed");
 
-/** Whether these outcomes only end tasks, and a claim that limits are about knows of each. */
-function onlyEnd(
-  outcomes: readonly Outcome[],
-  { freed = [], ordered }: ClaimRequest,
-  limited = false,
-): boolean {
-  if (ordered !== undefined || outcomes.some((one) => changeOf(one) === "release")) return false;
-  if (!limited) return true;
-  const ids = new Set(freed.map(({ id }) => id));
-  return outcomes.every(({ id }) => ids.has(id));
+/** Whether these outcomes let nothing start but what their claim has taken. */
+function areInVain(outcomes: readonly Outcome[], among: Claimed["endedInVain"]): boolean {
+  if (!among || outcomes.some((one) => changeOf(one) === "release" || mayHaveParent(one))) return false;
+  return among === "all" || outcomes.every(({ id }) => among.has(id));
 }
 
 const toRelease = (outcome: Outcome & { kind: Released }): Release => ({
@@ -68,13 +61,13 @@ export class SettleAndClaimOperations {
   readonly inTwoTransactions: boolean;
   readonly #texts: Texts;
   readonly #transitions: Transitions;
-  readonly #claims: ClaimPipeline;
+  protected readonly claims: ClaimPipeline;
 
   constructor(texts: Texts, transitions: Transitions, claims: ClaimPipeline) {
     this.inTwoTransactions = texts.dialect.spreads;
     this.#texts = texts;
     this.#transitions = transitions;
-    this.#claims = claims;
+    this.claims = claims;
   }
 
   /** For each outcome, in order, whether it was accepted. In most cycles all have completed. */
@@ -98,17 +91,16 @@ export class SettleAndClaimOperations {
   *run(cycle: SettleAndClaim): Program<CycleResult> {
     const { outcomes, claim } = cycle;
     if (outcomes.length > 0 || !claim) return yield* transaction(() => this.#settleAndClaim(cycle), true);
-    const read = yield* this.#claims.candidates(claim);
-    if (read.candidates.length === 0)
-      return {
-        ...(yield* nothingFor(this.#texts, claim)),
-        ...(read.by !== undefined && { again: read.again, limited: true }),
-      };
+    const read = yield* this.claims.candidates(claim);
+    if (read.candidates.length === 0) return yield* this.#nothing(claim, read);
     return yield* transaction(() => this.#settleAndClaim(cycle, read), false);
   }
 
-  protected get others(): OtherClaims {
-    return this.#claims.others;
+  *#nothing(claim: ClaimRequest, { parts }: Read): Program<SettleAndClaimResult> {
+    const none = { settled: [], claimed: [], more: false, registered: true };
+    const claimant = claimantOf(this.claims.features, claim);
+    const own = claimant.nothing ? (yield* claimant.nothing(claim, this.#texts)).parts : undefined;
+    return parts || own ? { ...none, parts: { ...parts, ...own } } : none;
   }
 
   /** Nothing here. On Postgres, where a claim begins where the last one ended, it sends the next claim back to the start. */
@@ -118,19 +110,22 @@ export class SettleAndClaimOperations {
     const settled = yield* this.settle(outcomes);
     const none = { settled, claimed: [], more: false, registered: true };
     if (!claim) return none;
-    const { retaken, ...did } = { ...none, ...(yield* this.#claim(claim, read)) };
-    const isQuiet = outcomes.length > 0 && retaken && onlyEnd(outcomes, claim, did.limited);
-    if (!isQuiet || outcomes.some(mayHaveParent)) return did;
+    const { endedInVain, ...did } = yield* this.#claim(claim, read);
+    const result = { ...none, ...did };
+    if (outcomes.length === 0 || !areInVain(outcomes, endedInVain)) return result;
     yield* startsNothing();
-    return did.limited ? { ...did, retaken } : did;
+    return endedInVain === "all" ? result : { ...result, retaken: true };
   }
 
-  *#claim(request: ClaimRequest, read?: Read): Program<Partial<SettleAndClaimResult>> {
-    if (request.request) return yield* claimForSession(this.#texts, this.#claims, request, read);
-    const [worker] = yield* rows(this.#texts.statements.lockWorker, { workerId: request.workerId });
-    if (!worker) return { registered: false };
-    const [now, version] = [Number(worker[0]), Number(worker[1])];
-    const { tasks, ...rest } = yield* this.#claims.run(request, now, version, read);
+  *#claim(
+    request: ClaimRequest,
+    read?: Read,
+  ): Program<Partial<SettleAndClaimResult> & Pick<Claimed, "endedInVain">> {
+    const claimant = claimantOf(this.claims.features, request);
+    const row = yield* claimant.lock(request, this.#texts);
+    if ("answer" in row) return row.answer;
+    const { tasks, ...rest } = yield* this.claims.run(request, row.startedAt, row.version, read);
+    if (tasks.length > 0 && claimant.note) yield* claimant.note(request, this.#texts, row.startedAt);
     return { claimed: tasks, ...rest };
   }
 }

@@ -6,7 +6,7 @@
  * Each `status = '…'` has the same text as the partial index that the statement is meant to use.
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import { drainPrefix, sentOwner } from "../../base/tasks/drained.ts";
+import { sentOwner } from "../../base/tasks/drained.ts";
 import { longestLine } from "../../base/tasks/history.ts";
 import type { TaskStatus } from "../../task.ts";
 import { itemTypeOf, listed } from "./columns.ts";
@@ -53,8 +53,6 @@ export const oneRow: Items = {
 };
 
 const sent = sql.raw(`'${sentOwner}'`);
-
-const byDrain = sql.raw(`worker_id like '${drainPrefix}%'`);
 
 const finished = sql.raw(isFinished);
 
@@ -274,36 +272,6 @@ function claimStatements(d: Dialect) {
      */
     lockWorker: (p) => sql`
       select ${d.millis(d.now(p))}, limits_version from dbq_workers where id = ${p.workerId} ${d.shared}`,
-
-    /** The same for an agent's session, and whether its row has this request. Two claims of a session go one after the other. */
-    lockSession: (p) => sql`
-      select ${d.millis(d.now(p))} as claimed_at, case when coalesce(request_id, '') = ${p.requestId} then 1 else 0 end as is_known, limits_version
-      from dbq_workers where id = ${p.workerId} ${d.locked}`,
-
-    hasRequest: (p) => sql`
-      select 1 from dbq_workers where id = ${p.workerId} and request_id = ${p.requestId}`,
-
-    noteRequest: (p) => sql`
-      update dbq_workers set heartbeat_at = ${d.now(p)}, beat = beat + 1, host = ${p.host}, request_id = ${p.requestId},
-        requested_at = ${d.time(p.startedAt)}
-      where id = ${p.workerId}`,
-
-    /** The groups of which a task is under way, or was refused for good. */
-    busyGroups: (p) => sql`
-      select group_key from ${d.tasks}
-      where ${d.same("queue_name", p.queueName)} and status = 'running' and group_key is not null
-      union
-      select group_key from ${d.tasks}
-      where ${d.same("queue_name", p.queueName)} and status = 'failed' and finished_at is not null
-        and group_key is not null and ${byDrain}`,
-
-    /** The groups of which a task was refused, and will be sent again. */
-    scheduledGroups: (p) => sql`
-      select group_key from ${d.tasks}
-      where ${d.same("queue_name", p.queueName)} and status = 'scheduled' and group_key is not null and ${byDrain}`,
-
-    groupsOf: (p) => sql`
-      select id, group_key from ${d.tasks} where ${d.among("id", p.ids)} and group_key is not null`,
 
     /** Claims several tasks of one generation. */
     claimAll: (p) => sql`

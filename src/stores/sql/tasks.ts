@@ -112,6 +112,10 @@ const keyParams = ({ uniqueKey, unique }: NewTask) => ({
 });
 
 /** Of the attempt that a cancel interrupts. */
+/** Whether a task has failed in a group, which an ordered drain has stopped because of it. */
+const stopsGroup = ({ status, workerId, groupKey }: TaskRecord): boolean =>
+  status === "failed" && groupKey !== null && isOfDrain(workerId);
+
 const cancelledAttempt = {
   outcome: "cancelled",
   errorName: null,
@@ -366,21 +370,15 @@ export class TaskOperations {
   }
 
   cancel(id: number, error: string, alone = false): Program<Operated> {
-    const [transitions, stopsGroup] = [this.#transitions, () => this.#stopsGroup(id)];
+    const transitions = this.#transitions;
     const onCancel = alone ? undefined : this.onCancel;
     return this.operate(id, function* (task) {
-      const isRefused = task.status === "failed" && isOfDrain(task.workerId);
-      if (isFinished(task.status) && !(isRefused && (yield* stopsGroup()))) return "as it is";
+      if (isFinished(task.status) && !stopsGroup(task)) return "as it is";
       if (isEnding(task)) return "as it is";
       const [ended] = yield* transitions.endTasks([cancelled(task, error)]);
       if (ended && onCancel && task.rootId !== null) yield* onCancel(task, error);
       return ended ? "changed" : "moved";
     });
-  }
-
-  /** Whether a task has a group, which an ordered drain stops at its failure. */
-  *#stopsGroup(id: number): Program<boolean> {
-    return (yield* rows(this.#s.groupsOf, { ids: JSON.stringify([id]) })).length > 0;
   }
 
   /** `cancel` for each. One statement ends all that no workflow holds. Returns the ids of those that it changed. */

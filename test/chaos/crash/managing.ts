@@ -1,5 +1,6 @@
 /** The operations of Managers and drains: agents, their sessions, and who drains a queue. */
 import { thisProcess } from "../../../src/base/runtime/process-identity.ts";
+import { sessionAsked } from "../../../src/features/manager/contract.ts";
 import { storeOf } from "./manual-worker.ts";
 import { type Operation, onQueue } from "./operation.ts";
 
@@ -43,11 +44,11 @@ export const managing: readonly Operation[] = [
 
   onQueue("a claim of an agent's session", 1, async (queue, actor) => {
     const { id: workerId, store } = await actor.worker(queue);
-    const request = { id: "request", host, anew: false };
+    const session = sessionAsked.with({ id: "request", host, anew: false });
     actor.arm();
     const { claimed } = await store.settleAndClaim({
       outcomes: [],
-      claim: { workerId, queueNames: ["default"], funcs: ["chore"], limit: 2, request },
+      claim: { workerId, queueNames: ["default"], funcs: ["chore"], limit: 2, ...session },
     });
     for (const { id, generationId } of claimed) actor.log("start", { task: id, generation: generationId });
   }),

@@ -8,6 +8,7 @@ import { skipLockedDialect } from "../../../src/stores/postgres/dialect.ts";
 import { migrations } from "../../../src/stores/postgres/embedded.ts";
 import { channelOf } from "../../../src/stores/postgres/listener.ts";
 import { cycleStatements } from "../../../src/stores/postgres/settle-and-claim.ts";
+import { workersOwn } from "../../../src/stores/sql/claim-features.ts";
 import { Compiler } from "../../../src/stores/sql/compile.ts";
 import { textsOf } from "../../../src/stores/sql/texts.ts";
 import { postgresServer } from "../../support/postgres.ts";
@@ -21,7 +22,7 @@ describe("the text of a statement", () => {
   const all = {
     ...texts.statements,
     probes: texts.candidates(2),
-    cycle: cycleStatements(texts).worker.all(2),
+    cycle: cycleStatements(texts).of(workersOwn).all(2),
   };
   const style = { quote: '"', parameter: (i: number) => `$${i + 1}`, items: skipLockedDialect.items };
 

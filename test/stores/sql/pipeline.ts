@@ -2,9 +2,7 @@
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { onTestFinished } from "vitest";
-import { SteeredClaims } from "../../../src/features/limits/sql/steered-claims.ts";
-import { type Operations, operationsOf } from "../../../src/features/sql.ts";
-import type { ClaimRequest } from "../../../src/store.ts";
+import { claimFeatures, type Operations, operationsOf } from "../../../src/features/sql.ts";
 import type { AdmissionPolicy } from "../../../src/stores/sql/admission.ts";
 import { ClaimPipeline } from "../../../src/stores/sql/claim.ts";
 import { ClaimSteps } from "../../../src/stores/sql/claim-steps.ts";
@@ -16,14 +14,14 @@ import { SqliteConnection } from "../../../src/stores/sqlite/connection.ts";
 import { sqliteDialect } from "../../../src/stores/sqlite/dialect.ts";
 import { openSqliteDatabase } from "../../../src/stores/sqlite/store.ts";
 import type { TaskRecord } from "../../../src/task.ts";
-import { claimBy, newTask, newWorker, outcomes } from "../../conformance/arrange.ts";
+import { type ClaimChanges, claimBy, newTask, newWorker, outcomes } from "../../conformance/arrange.ts";
 
 const texts = textsOf(sqliteDialect);
 
 /** With these policies in the place of dbq's own; undefined: with dbq's. */
 export function claimsOf(transitions: Transitions, policies?: readonly AdmissionPolicy[]): ClaimPipeline {
   const steps = new ClaimSteps(texts, transitions);
-  return new ClaimPipeline(steps, (...given) => new SteeredClaims(...given), policies);
+  return new ClaimPipeline(steps, { ...claimFeatures, ...(policies && { policies }) });
 }
 
 export interface Harness {
@@ -32,9 +30,9 @@ export interface Harness {
   /** The kinds of steps that ran since the last call, transactions left out. */
   steps(): Step["want"][];
   insert(...tasks: Parameters<typeof newTask>[0][]): number[];
-  claim(changes?: Partial<ClaimRequest>): TaskRecord[];
+  claim(changes?: ClaimChanges): TaskRecord[];
   /** Claims in the transaction that completes this task. */
-  claimBesideOutcome(task: TaskRecord | undefined, changes?: Partial<ClaimRequest>): TaskRecord[];
+  claimBesideOutcome(task: TaskRecord | undefined, changes?: ClaimChanges): TaskRecord[];
 }
 
 /** With these policies in the place of dbq's own; undefined: with dbq's. */

@@ -6,7 +6,6 @@
 import type { LimitScope, RateValues } from "../../../base/options/limits.ts";
 import { groupBy } from "../../../base/values/group-by.ts";
 import type { Candidate, Gate } from "../../../stores/sql/admission.ts";
-import type { Read, Unread } from "../../../stores/sql/claim-steps.ts";
 import { changes, count, type Program, rows } from "../../../stores/sql/program.ts";
 import { textOf, toTaskVersion } from "../../../stores/sql/rows.ts";
 import { keyOf, namesIn, scopeParams, toLimitRows } from "./known-limits.ts";
@@ -35,6 +34,22 @@ interface Refused {
 type Rated = Bound & { rate: RateValues };
 
 const isRated = (bound: Bound): bound is Rated => bound.rate !== null;
+
+/** Tasks of a queue and function that a look has left unread. `group`: of this group only. */
+export interface Unread {
+  pair: { queueName: string; func: string } | undefined;
+  group?: string;
+}
+
+/** What the look before the transaction of a claim has noted. */
+export interface Looked {
+  /** The version of the limits by which it looked. */
+  by: number;
+  /** The ids of the candidates that a rate had put off before. */
+  turns: ReadonlySet<number>;
+  /** Where tasks were left unread. */
+  unread: readonly Unread[];
+}
 
 /** A claim of tasks that limits are about. */
 export class SteeredClaim {
@@ -72,7 +87,7 @@ export class SteeredClaim {
     pairs: readonly SteeredPair[],
     now: number,
     held: number | undefined,
-    read?: Pick<Read, "turns" | "unread">,
+    read?: Looked,
   ) {
     this.#texts = texts;
     this.#held = held;

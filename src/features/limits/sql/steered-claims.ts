@@ -4,6 +4,7 @@
  */
 import type { ClaimRequest } from "../../../store.ts";
 import { Admission, type AdmissionPolicy, type Candidate } from "../../../stores/sql/admission.ts";
+import type { OtherClaims } from "../../../stores/sql/claim-features.ts";
 import {
   byClaimOrder,
   type Claimed,
@@ -15,12 +16,12 @@ import {
   type Read,
   withProbes,
 } from "../../../stores/sql/claim-steps.ts";
-import type { OtherClaims } from "../../../stores/sql/other-claims.ts";
 import { changes, type Program, rows } from "../../../stores/sql/program.ts";
 import { toClaimed } from "../../../stores/sql/rows.ts";
 import type { TaskRecord } from "../../../task.ts";
+import { limitsAnswered, limitsAsked } from "../contract.ts";
 import { KnownLimits, type LimitSnapshot } from "./known-limits.ts";
-import { type LimitGate, SteeredClaim } from "./limit-gate.ts";
+import { type LimitGate, type Looked, SteeredClaim } from "./limit-gate.ts";
 import { type SteeredPair, steeredPairs } from "./steering.ts";
 import { type LimitTexts, limitTextsOf } from "./texts.ts";
 import { merged, noted, TurnReader } from "./turns.ts";
@@ -58,7 +59,7 @@ export class SteeredClaims implements OtherClaims {
 
   /** The pairs that are not plain. A worker claims again and again for the same functions by the same limits. */
   #pairsOf(request: ClaimRequest, limits: LimitSnapshot): readonly SteeredPair[] {
-    const by = [request.queueNames, request.funcs, request.sharing, limits];
+    const by = [request.queueNames, request.funcs, limitsAsked.of(request)?.sharing, limits];
     if (!by.every((one, i) => one === this.#last.by[i]))
       this.#last = { by, pairs: steeredPairs(request, limits) };
     return this.#last.pairs;
@@ -72,7 +73,7 @@ export class SteeredClaims implements OtherClaims {
   /** Whether nothing is about tasks of this claim, by limits of this version that are known. */
   isPlain(request: ClaimRequest, version: number): boolean {
     const known = this.#limits.current;
-    return version === known.version && known.isEmpty && request.sharing === undefined;
+    return version === known.version && known.isEmpty && limitsAsked.of(request)?.sharing === undefined;
   }
 
   /** The version of the limits that are known. */
@@ -91,7 +92,8 @@ export class SteeredClaims implements OtherClaims {
     const pairs = this.#pairsOf(request, limits);
     if (pairs.length === 0) return undefined;
     // A look by an older version of the limits is not used: the tasks are read again.
-    return yield* this.#claim(request, pairs, startedAt, read?.by === version ? read : undefined);
+    const isOfVersion = (read?.noted as Looked | undefined)?.by === version;
+    return yield* this.#claim(request, pairs, startedAt, isOfVersion ? read : undefined);
   }
 
   /** Before the transaction: what a claim would take, so that a worker that is woken for nothing writes nothing. */
@@ -102,14 +104,15 @@ export class SteeredClaims implements OtherClaims {
     const limits = yield* this.#limits.at(Number(row[0]));
     const pairs = this.#pairsOf(request, limits);
     if (pairs.length === 0) return undefined;
-    const claim = new SteeredClaim(this.#texts, pairs, Number(row[1]), request.held);
+    const claim = new SteeredClaim(this.#texts, pairs, Number(row[1]), limitsAsked.of(request)?.held);
     const candidates = yield* this.#inTurns(request, claim);
     const gate = claim.gate();
     const isAny = candidates.some((task) => gate.admits(task)) || claim.early(0).length > 0;
     // It also notes when the refused tasks may start: `again` is read after that.
     const found = isAny || claim.wouldPutOff() ? candidates : [];
     const { turns, again, unread } = claim;
-    return { by: limits.version, candidates: found, turns, again, unread };
+    const noted: Looked = { by: limits.version, turns, unread };
+    return { candidates: found, noted, ...limitsAnswered.with({ again }) };
   }
 
   /** The same four steps. Limits are a policy that is asked last: what they admit has taken its place. */
@@ -119,7 +122,9 @@ export class SteeredClaims implements OtherClaims {
     startedAt: number,
     read?: Read,
   ): Program<Claimed> {
-    const limits = new SteeredClaim(this.#texts, pairs, startedAt, request.held, read);
+    const { held } = limitsAsked.of(request) ?? {};
+    const looked = read?.noted as Looked | undefined;
+    const limits = new SteeredClaim(this.#texts, pairs, startedAt, held, looked);
     const candidates = read?.candidates ?? (yield* this.#inTurns(request, limits));
     yield* limits.lock(candidates);
     const policy: AdmissionPolicy = {
@@ -141,25 +146,21 @@ export class SteeredClaims implements OtherClaims {
     }
     const isFull = admitted.length === request.limit;
     const mayHaveMore = isFull || tasks.length < admitted.length || limits.mayStartMore;
+    const isRetaken = !gone.expired && this.#isRetaken(request, limits, tasks);
     return {
-      ...{
-        tasks,
-        more: (tasks.length > 0 && mayHaveMore) || gone.expired !== undefined,
-        again: limits.again,
-        limited: true,
-      },
-      startsIn: waitsOf(tasks, startedAt),
-      retaken: !gone.expired && this.#isRetaken(request, limits, tasks),
+      tasks,
+      more: (tasks.length > 0 && mayHaveMore) || gone.expired !== undefined,
+      ...(isRetaken && { endedInVain: new Set(freedOf(request).map(({ id }) => id)) }),
+      ...limitsAnswered.with({ again: limits.again, startsIn: waitsOf(tasks, startedAt) }),
       ...gone,
     };
   }
 
-  /** Not where it is unknown what one of the freed tasks counted for. */
-  #isRetaken(
-    { queueNames, funcs, freed = [] }: ClaimRequest,
-    limits: SteeredClaim,
-    tasks: readonly TaskRecord[],
-  ): boolean {
+  /** Whether no place is free that a freed task has left: not where it is unknown what one of them counted for. */
+  #isRetaken(request: ClaimRequest, limits: SteeredClaim, tasks: readonly TaskRecord[]): boolean {
+    const { queueNames, funcs } = request;
+    if (this.#policies.some((policy) => policy.admitsAfterEnds && policy.appliesTo(request))) return false;
+    const freed = freedOf(request);
     const counts = (task: (typeof freed)[number]) => limits.pairOf(task)?.uses ?? null;
     const isAsked = ({ queueName, func }: (typeof freed)[number]) =>
       queueNames.includes(queueName) && funcs.includes(func);
@@ -169,7 +170,7 @@ export class SteeredClaims implements OtherClaims {
 
   /** Candidates of the groups whose turn it is, merged with those of functions that nothing is about. */
   *#inTurns(request: ClaimRequest, claim: SteeredClaim): Program<Candidate[]> {
-    for (const task of request.freed ?? []) if (task.groupKey !== null) this.#turns.hint(task, task.groupKey);
+    for (const task of freedOf(request)) if (task.groupKey !== null) this.#turns.hint(task, task.groupKey);
     yield* claim.count();
     const gate = claim.gate();
     const lists = yield* this.#first(request, claim, gate);
@@ -282,6 +283,8 @@ export class SteeredClaims implements OtherClaims {
     return [...plain, ...claimed].sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0));
   }
 }
+
+const freedOf = (request: ClaimRequest) => limitsAsked.of(request)?.freed ?? [];
 
 /** Of tasks that start after their claim, how many milliseconds later. Undefined: all start at once. */
 function waitsOf(tasks: readonly TaskRecord[], claimedAt: number): Map<number, number> | undefined {

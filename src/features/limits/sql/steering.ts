@@ -4,6 +4,7 @@
  */
 import type { LimitScope, RateValues } from "../../../base/options/limits.ts";
 import type { ClaimRequest } from "../../../store.ts";
+import { limitsAsked } from "../contract.ts";
 import { isLimit, keyOf, type LimitRow, type LimitSnapshot } from "./known-limits.ts";
 
 /** One limit that a task counts for. */
@@ -48,7 +49,7 @@ export class SteeredPair {
   readonly #bounds = new Map<string, readonly Bound[]>();
 
   private constructor(queueName: string, func: string, request: ClaimRequest, limits: LimitSnapshot) {
-    const sharing = request.sharing?.get(func);
+    const sharing = limitsAsked.of(request)?.sharing?.get(func);
     const names = sharing?.uses ?? [];
     const [queue, own] = [limits.of("queue", queueName), limits.of("func", func)];
     const shared = [queue, ...names.map((name) => limits.of("name", name))];
@@ -130,7 +131,7 @@ export class SteeredPair {
 
 /** The pairs of a claim that are not plain. */
 export function steeredPairs(request: ClaimRequest, limits: LimitSnapshot): SteeredPair[] {
-  if (limits.isEmpty && request.sharing === undefined) return [];
+  if (limits.isEmpty && limitsAsked.of(request)?.sharing === undefined) return [];
   return request.queueNames.flatMap((queueName) =>
     request.funcs.flatMap((func) => SteeredPair.of(queueName, func, request, limits) ?? []),
   );

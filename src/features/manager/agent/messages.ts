@@ -1,7 +1,9 @@
 /** Translates between the wire and an attempt: a claimed task into a record, an outcome into a request to a Manager. */
 import type { LimitValues } from "../../../base/options/limits.ts";
-import type { LogLine, Outcome, Sharing, TaskVersion } from "../../../store.ts";
+import type { WithParts } from "../../../base/tasks/claim-part.ts";
+import type { LogLine, Outcome, TaskVersion } from "../../../store.ts";
 import type { TaskRecord } from "../../../task.ts";
+import { limitsAsked, type Sharing } from "../../limits/contract.ts";
 import type { ClaimedTask, SettledTask, ToldLimit, ToldTask } from "../wire.ts";
 
 /** @param workerId what the agent calls its session */
@@ -80,9 +82,8 @@ function toldLimit({ concurrency, rate }: LimitValues): ToldLimit {
   return { ...(concurrency !== null && { concurrency }), ...(rate !== null && { rate }) };
 }
 
-export function toldSharing(
-  sharing: ReadonlyMap<string, Sharing> | undefined,
-): { sharing: Record<string, Sharing> } | undefined {
+export function toldSharing(asked: WithParts): { sharing: Record<string, Sharing> } | undefined {
+  const sharing = limitsAsked.of(asked)?.sharing;
   return sharing && { sharing: Object.fromEntries(sharing) };
 }
 

@@ -1,22 +1,21 @@
 /** The operations of drains, each written once for all databases. `DrainStore` in `store.ts` says what they promise. */
-
 import { randomUUID } from "node:crypto";
 import { sql } from "drizzle-orm/sql/sql";
-import { drainPrefix, isOfDrain, sentOwner } from "../../base/tasks/drained.ts";
-import type { Operated, TaskVersion } from "../../store.ts";
-import type { Batches } from "../../stores/sql/around-refused.ts";
-import type { Dialect, Params, Row } from "../../stores/sql/dialect.ts";
-import { hasNumber } from "../../stores/sql/exact-ids.ts";
-import type { MaintenanceOperations } from "../../stores/sql/maintenance.ts";
-import type { CoreOperations } from "../../stores/sql/operations.ts";
-import { changes, count, type Program, type Runner, rows } from "../../stores/sql/program.ts";
-import { idsOf } from "../../stores/sql/removal.ts";
-import { toTaskVersion } from "../../stores/sql/rows.ts";
-import { before, type Statement, stateChange, still } from "../../stores/sql/statements.ts";
-import type { TaskOperations } from "../../stores/sql/tasks.ts";
-import type { Transitions } from "../../stores/sql/transitions.ts";
-import { isFinished } from "../../task.ts";
-import type { DrainedOutcome, DrainLag, DrainStore } from "./contract.ts";
+import { drainPrefix, isOfDrain, sentOwner } from "../../../base/tasks/drained.ts";
+import type { Operated, TaskVersion } from "../../../store.ts";
+import type { Batches } from "../../../stores/sql/around-refused.ts";
+import type { Dialect, Params, Row } from "../../../stores/sql/dialect.ts";
+import { hasNumber } from "../../../stores/sql/exact-ids.ts";
+import type { MaintenanceOperations } from "../../../stores/sql/maintenance.ts";
+import type { CoreOperations } from "../../../stores/sql/operations.ts";
+import { changes, count, type Program, type Runner, rows } from "../../../stores/sql/program.ts";
+import { idsOf } from "../../../stores/sql/removal.ts";
+import { toTaskVersion } from "../../../stores/sql/rows.ts";
+import { before, type Statement, stateChange, still } from "../../../stores/sql/statements.ts";
+import type { TaskOperations } from "../../../stores/sql/tasks.ts";
+import type { Transitions } from "../../../stores/sql/transitions.ts";
+import { isFinished } from "../../../task.ts";
+import type { DrainedOutcome, DrainLag, DrainStore } from "../contract.ts";
 
 const sent = sql.raw(`'${sentOwner}'`);
 /** Whether a drain has the task, or has sent it. */

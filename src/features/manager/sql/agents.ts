@@ -1,15 +1,15 @@
 /** The operations on agents and their sessions, each written once for all databases. `AgentStore` says what they promise. */
 import { sql } from "drizzle-orm/sql/sql";
-import { groupBy } from "../../base/values/group-by.ts";
-import type { TaskVersion } from "../../store.ts";
-import { columnsOf, listed, positionsIn } from "../../stores/sql/columns.ts";
-import type { Dialect, Row } from "../../stores/sql/dialect.ts";
-import { count, type Program, type Runner, rows } from "../../stores/sql/program.ts";
-import { intOrNull, taskColumns, toTaskRecord } from "../../stores/sql/rows.ts";
-import { itemColumns, itemOf, type Statement } from "../../stores/sql/statements.ts";
-import type { Texts } from "../../stores/sql/texts.ts";
-import type { TaskRecord, TaskStatus } from "../../task.ts";
-import type { AgentAttempt, AgentRecord, AgentStore, AgentTask } from "./contract.ts";
+import { groupBy } from "../../../base/values/group-by.ts";
+import type { TaskVersion } from "../../../store.ts";
+import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
+import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
+import { count, type Program, type Runner, rows } from "../../../stores/sql/program.ts";
+import { intOrNull, taskColumns, toTaskRecord } from "../../../stores/sql/rows.ts";
+import { itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
+import type { Texts } from "../../../stores/sql/texts.ts";
+import type { TaskRecord, TaskStatus } from "../../../task.ts";
+import type { AgentAttempt, AgentRecord, AgentStore, AgentTask } from "../contract.ts";
 
 const agentColumns = columnsOf("dbq_agents");
 const heldColumns = ["id", "generation_id", "worker_id"];
