@@ -116,8 +116,8 @@ export const encryptionFaults: readonly Mutant[] = [
     name: "a-value-of-the-apps-looks-encrypted",
     why: "Whoever fills in an argument with the key dbq:sealed stops its function on each worker, again and again.",
     in: "keyText",
-    find: 'key === "dbq:sealed" ? escapedKey : JSON.stringify(key)',
-    replace: "JSON.stringify(key)",
+    find: "if (known !== undefined) return known;",
+    replace: 'if (known !== undefined && key !== "dbq:sealed") return known;',
     caughtBy: onSqlite("a value of the app's that looks encrypted or refused is an ordinary value"),
   },
   {

@@ -17,8 +17,19 @@ export type Refusal = "broken" | "clear";
 /** SQLite gives bytes where another program has written such. */
 const begins = (text: unknown, prefix: string) => typeof text === "string" && text.startsWith(prefix);
 
+/** The JSON of keys. An app's objects have the same ones again and again: to look one up takes a fifth of the time of making it. */
+const keyTexts = new Map([["dbq:sealed", escapedKey]]);
+const mostKeyTexts = 1_000;
+const longestKept = 100;
+
 /** A key of an app's object as JSON. No value of an app's looks sealed: nobody has a key for it, and no worker would run its task. */
-export const keyText = (key: string): string => (key === "dbq:sealed" ? escapedKey : JSON.stringify(key));
+export function keyText(key: string): string {
+  const known = keyTexts.get(key);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(key);
+  if (keyTexts.size < mostKeyTexts && key.length <= longestKept) keyTexts.set(key, text);
+  return text;
+}
 
 export const isSealed = (text: string): boolean => begins(text, sealedPrefix);
 
@@ -50,7 +61,8 @@ export function followedArguments(text: string): { args: string; result: string 
 
 /** The last argument, if it is sealed, and what stands before it; undefined: it is not. */
 export function sealedArgument(text: string): { before: string; sealed: string } | undefined {
-  if (typeof text !== "string" || !text.endsWith(`${sealedEnd}]`)) return undefined;
+  // Many arguments end like that. From the front, V8 searches 1 KiB in a tenth of the time.
+  if (typeof text !== "string" || !text.endsWith(`${sealedEnd}]`) || !hasSealed(text)) return undefined;
   const at = text.lastIndexOf(sealedPrefix);
   const sealed = text.slice(at, -1);
   // Base64 has no quote: a sealed text ends with the first one.
