@@ -14,8 +14,8 @@
  * - Plain values: JSON is text, times are milliseconds since 1970, on each database.
  */
 
-import type { WithParts } from "./base/tasks/claim-part.ts";
 import type { AttemptOutcome } from "./base/tasks/history.ts";
+import type { WithParts } from "./base/tasks/part.ts";
 import type { TaskRecord, TaskStatus } from "./task.ts";
 
 /** A value, or a promise of one on drivers that are asynchronous. */
@@ -387,21 +387,13 @@ export interface Crash {
   outcome: Extract<Outcome, { kind: "failed" | "retry" }>;
 }
 
-/** How many tasks `promote` made pending, and when the next work is due. */
-export interface Promoted {
+/** How many tasks `promote` made pending, and when the next work is due. `parts`: of features. */
+export interface Promoted extends WithParts {
   promoted: number;
   /** How many tasks it has ended, since they had expired. Absent: none. */
   expired?: number;
   /** Milliseconds until the next scheduled task is due or the next task expires; undefined: there is none. */
   nextDue: number | undefined;
-  /** Milliseconds until the next schedule is due; absent: none is. */
-  nextSlot?: number;
-  /** Hooks are owed; see `HookStore`. */
-  owesHooks?: true;
-  /** Tasks wait for something. */
-  hasWaits?: true;
-  /** Milliseconds until the next of their waits is over by its time; absent: none has one. */
-  nextWait?: number;
   /** A task has this id, for which JavaScript has no number: claims and maintenance pass over it. Absent: none has. */
   unreadableId?: string;
 }

@@ -2,6 +2,7 @@
 import type { MaybePromise } from "../store.ts";
 import { Batches } from "../stores/sql/around-refused.ts";
 import type { ClaimFeatures } from "../stores/sql/claim-features.ts";
+import type { DueLooks } from "../stores/sql/due-looks.ts";
 import { type CoreOperations, type CycleOf, coreOperationsOf } from "../stores/sql/operations.ts";
 import type { Program, Runner } from "../stores/sql/program.ts";
 import { type CoreMethods, coreMethodsOver } from "../stores/sql/store-methods.ts";
@@ -13,14 +14,14 @@ import { DrainOperations, drainMethods } from "./drain/sql/drains.ts";
 import { inOrder } from "./drain/sql/ordered.ts";
 import { EncryptionOperations, encryptionMethods } from "./encryption/sql.ts";
 import { FailureOperations, failureMethods } from "./failures/sql.ts";
-import { hookMethods, type OwedHookOperations, owedHooksOf } from "./hooks/sql.ts";
+import { hookMethods, type OwedHookOperations, owedHooksLook, owedHooksOf } from "./hooks/sql.ts";
 import { HealthOperations, healthMethods } from "./inspect/sql.ts";
 import { LimitOperations, limitMethods } from "./limits/sql/limits.ts";
 import { SteeredClaims } from "./limits/sql/steered-claims.ts";
 import { LookOperations, lookMethods } from "./look/sql/look.ts";
 import { AgentOperations, agentMethods } from "./manager/sql/agents.ts";
 import { sessionsOwn } from "./manager/sql/session-claim.ts";
-import { ScheduleOperations, scheduleMethods, scheduleWrites } from "./schedules/sql.ts";
+import { ScheduleOperations, scheduleMethods, scheduleWrites, slotLook } from "./schedules/sql/schedules.ts";
 import { StatsOperations, statsMethods } from "./stats/sql.ts";
 import type { FeatureStores, FullTransaction } from "./store.ts";
 import { TestingOperations, testingMethods } from "./testing/sql.ts";
@@ -32,6 +33,7 @@ import {
   workflowsOf,
   workflowWrites,
 } from "./workflows/sql/join.ts";
+import { nextWaitLook, waitsLook } from "./workflows/sql/wait-rows.ts";
 
 export interface Operations extends CoreOperations {
   agents: AgentOperations;
@@ -59,9 +61,12 @@ export const claimFeatures: ClaimFeatures = {
   othersOf: (steps, policies) => new SteeredClaims(steps, policies),
 };
 
+/** What features add to the look at what is due. */
+export const dueLooks: DueLooks = [slotLook, owedHooksLook, waitsLook, nextWaitLook];
+
 /** Operations remember how their claims went: each store has its own. */
 export function operationsOf(texts: Texts, cycleOf?: CycleOf): Operations {
-  const core = coreOperationsOf(texts, claimFeatures, cycleOf);
+  const core = coreOperationsOf(texts, { claims: claimFeatures, looks: dueLooks }, cycleOf);
   const transfer = new TransferOperations(texts);
   return {
     ...core,

@@ -1,5 +1,5 @@
 /** What a feature says about the claims of one worker, or of one runner of the test kit, and what it hears of them. */
-import type { WithParts } from "../base/tasks/claim-part.ts";
+import type { WithParts } from "../base/tasks/part.ts";
 import type { TaskRecord } from "../task.ts";
 
 /** A claim that is about to be made. */

@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from "../base/runtime/clock.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { clearTimeout, performance, setImmediate, setTimeout } from "../base/runtime/timers.ts";
+import type { WithParts } from "../base/tasks/part.ts";
 import type { TaskDefinition } from "../base/tasks/registry.ts";
 import type { TaskRecord } from "../task.ts";
 import type { Running } from "./lifecycle.ts";
@@ -22,23 +23,12 @@ export interface Job {
   /**
    * Called each time that the maintenance has looked at what is due: once a second, and after wake-ups. The seam for a job
    * that would have to ask the same again.
+   * @param found `parts`: what looks of features have found there
    * @returns milliseconds until the next run, at most; undefined: as before
    */
-  dueIn?(next: NextDue): number | undefined;
+  dueIn?(found: WithParts): number | undefined;
   /** The work that a run began and that still goes on. A stop waits for it within its grace, as for tasks. */
   readonly running?: Running;
-}
-
-/** What the maintenance has found in its look at what is due. */
-export interface NextDue {
-  /** Milliseconds until the next schedule is due; undefined: none is. */
-  nextSlot?: number | undefined;
-  /** Hooks are owed. */
-  owesHooks?: boolean | undefined;
-  /** Tasks wait for something. */
-  hasWaits?: boolean | undefined;
-  /** Milliseconds until the next of their waits is over by its time; undefined: none has one. */
-  nextWait?: number | undefined;
 }
 
 /** What a feature's job may need from the worker that runs it. */
@@ -114,8 +104,8 @@ export class PeriodicJob {
   }
 
   /** Runs sooner, if what is due says so. */
-  hear(next: NextDue): void {
-    const delay = this.#job.dueIn?.(next);
+  hear(found: WithParts): void {
+    const delay = this.#job.dueIn?.(found);
     if (delay !== undefined) this.within(delay);
   }
 

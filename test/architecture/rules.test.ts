@@ -193,6 +193,7 @@ const contractsOf: Readonly<Record<string, readonly string[]>> = {
   inspect: ["drain", "limits", "workflows"],
   manager: ["limits"],
   metrics: ["causes", "inspect", "stats", "workflows"],
+  testing: ["schedules", "workflows"],
   transfer: ["manager", "schedules"],
 };
 

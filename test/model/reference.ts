@@ -3,7 +3,9 @@
  * transactions and no waiting: each method happens at once and as a whole. Where it differs from a store, one of the
  * two is wrong.
  */
+
 import { DatabaseError, DuplicateTaskError } from "../../src/errors.ts";
+import { hooksDue } from "../../src/features/hooks/contract.ts";
 import type { FullStore } from "../../src/features/store.ts";
 import type {
   ClaimRequest,
@@ -281,7 +283,7 @@ export class Reference extends ReferenceRows implements Answering {
     const waiting = this.where(({ status }) => status === "scheduled");
     const next = Math.min(...waiting.map(({ waitUntil }) => Math.max(0, (waitUntil ?? now) - now)));
     const seen = { promoted: promoted.length, nextDue: waiting.length === 0 ? undefined : next };
-    return this.#owesHooks ? { ...seen, owesHooks: true as const } : seen;
+    return this.#owesHooks ? { ...seen, ...hooksDue.with(true) } : seen;
   }
 
   prune(retention: Retention, limit: number): number {

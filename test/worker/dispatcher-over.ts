@@ -1,6 +1,6 @@
 /** A dispatcher by itself, over a store that a test writes. */
 import { onTestFinished } from "vitest";
-import { Part } from "../../src/base/tasks/claim-part.ts";
+import { Part } from "../../src/base/tasks/part.ts";
 import { Wakeups } from "../../src/queue/wakeups.ts";
 import type { TaskRecord } from "../../src/task.ts";
 import type { Heard } from "../../src/worker/claim-policy.ts";

@@ -1,5 +1,5 @@
 /** What a database does for drains. */
-import { Part } from "../../base/tasks/claim-part.ts";
+import { Part } from "../../base/tasks/part.ts";
 import type { AttemptRecord, OnKept, Operated, TaskVersion } from "../../store.ts";
 
 /**

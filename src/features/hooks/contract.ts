@@ -1,4 +1,8 @@
 /** What a database does for the hooks that crashes owe. */
+import { Part } from "../../base/tasks/part.ts";
+
+/** Hooks are owed, as the look at what is due has found. */
+export const hooksDue = new Part<true>("hooks");
 
 /** The `onFailure` of an attempt that ended with its worker. No process was left to call it. */
 export interface OwedHook {

@@ -5,6 +5,7 @@
  */
 import { once } from "node:events";
 import { performance, sleep } from "../../base/runtime/timers.ts";
+import type { WithParts } from "../../base/tasks/part.ts";
 import { toTask } from "../../base/values/records.ts";
 import { WorkerStoppedError } from "../../errors.ts";
 import { crashName } from "../../store.ts";
@@ -12,15 +13,9 @@ import type { TaskError, TaskRecord } from "../../task.ts";
 import { AttemptTrace } from "../../worker/attempt-trace.ts";
 import { asTask, runHook } from "../../worker/hooks.ts";
 import type { Running } from "../../worker/lifecycle.ts";
-import {
-  type HostedCode,
-  type Job,
-  type JobHost,
-  longestSleep,
-  type NextDue,
-} from "../../worker/periodic-job.ts";
+import { type HostedCode, type Job, type JobHost, longestSleep } from "../../worker/periodic-job.ts";
 import type { FullStore } from "../store.ts";
-import type { OwedHook } from "./contract.ts";
+import { hooksDue, type OwedHook } from "./contract.ts";
 
 /** Hooks that one worker runs at once. */
 const mostAtOnce = 10;
@@ -59,8 +54,8 @@ export class OwedHooks implements Job {
     this.#host = host;
   }
 
-  dueIn({ owesHooks }: NextDue): number | undefined {
-    if (!owesHooks || !this.#host.code) return undefined;
+  dueIn(found: WithParts): number | undefined {
+    if (!hooksDue.of(found) || !this.#host.code) return undefined;
     this.#isOwed = true;
     return Math.max(0, this.#lookedAt + leastBetween - performance.now());
   }

@@ -4,11 +4,12 @@ import { sql } from "drizzle-orm/sql/sql";
 import type { Crash } from "../../store.ts";
 import { columnsOf, listed, positionsIn } from "../../stores/sql/columns.ts";
 import type { Dialect, Params, Row } from "../../stores/sql/dialect.ts";
+import { dueLook } from "../../stores/sql/due-looks.ts";
 import type { CoreOperations } from "../../stores/sql/operations.ts";
 import { count, insertedIds, type Program, type Runner, rows } from "../../stores/sql/program.ts";
 import { before, type Statement } from "../../stores/sql/statements.ts";
 import type { Texts } from "../../stores/sql/texts.ts";
-import type { HookStore, OwedHook } from "./contract.ts";
+import { type HookStore, hooksDue, type OwedHook } from "./contract.ts";
 
 const columns = columnsOf("dbq_owed_hooks");
 const at = positionsIn(columns);
@@ -111,6 +112,12 @@ export class OwedHookOperations {
 }
 
 /** The operations, which note each task that has crashed for good. */
+export const owedHooksLook = dueLook(
+  hooksDue,
+  () => sql.raw("(select 1 from dbq_owed_hooks limit 1)"),
+  () => true,
+);
+
 export function owedHooksOf({ texts, maintenance }: CoreOperations): OwedHookOperations {
   const hooks = new OwedHookOperations(texts);
   maintenance.onCrash = (crashes) => hooks.owe(crashes);

@@ -1,7 +1,7 @@
 /** What a worker's functions say in code about limits and groups: their limits are in the database before it claims their tasks. */
 import type { LimitValues } from "../../base/options/limits.ts";
 import { performance } from "../../base/runtime/timers.ts";
-import type { WithParts } from "../../base/tasks/claim-part.ts";
+import type { WithParts } from "../../base/tasks/part.ts";
 import { sharingAmong } from "../../base/tasks/registry.ts";
 import type {
   Asked,

@@ -1,6 +1,6 @@
 /** What a database does for limits, rates and pauses. */
 import type { LimitScope, LimitValues } from "../../base/options/limits.ts";
-import { Part } from "../../base/tasks/claim-part.ts";
+import { Part } from "../../base/tasks/part.ts";
 import type { TaskRecord } from "../../task.ts";
 
 /** How the tasks of a function share, by its options in code. */

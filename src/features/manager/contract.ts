@@ -1,5 +1,5 @@
 /** What a database does for agents and their Managers. */
-import { Part } from "../../base/tasks/claim-part.ts";
+import { Part } from "../../base/tasks/part.ts";
 import type { StoredAttempt, TaskVersion } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 

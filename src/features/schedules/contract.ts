@@ -1,5 +1,9 @@
 /** What a database does for schedules. */
+import { Part } from "../../base/tasks/part.ts";
 import type { MaybePromise, NewTask } from "../../store.ts";
+
+/** Milliseconds until the next schedule is due, in the look at what is due. */
+export const slotDue = new Part<number>("schedules");
 
 /** What a schedule's row says, but for what the store counts and stamps. JSON as text, times as milliseconds since 1970. */
 export interface ScheduleState {

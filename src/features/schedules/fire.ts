@@ -1,9 +1,17 @@
 /** The job of every worker that fires schedules: it sleeps until the next slot, and makes the tasks of those that are due. */
+
 import { performance } from "../../base/runtime/timers.ts";
+import type { WithParts } from "../../base/tasks/part.ts";
 import { anotherTryAfter } from "../../errors.ts";
 import { firedChannel, skippedChannel } from "../../events.ts";
 import { type Job, type JobHost, longestSleep } from "../../worker/periodic-job.ts";
-import type { ChangedSchedule, ScheduleChange, ScheduleRecord, ScheduleStore } from "./contract.ts";
+import {
+  type ChangedSchedule,
+  type ScheduleChange,
+  type ScheduleRecord,
+  type ScheduleStore,
+  slotDue,
+} from "./contract.ts";
 import { loadCroner } from "./croner.ts";
 import { scheduleProblem, wholeOr } from "./definition.ts";
 import { isLate, type Plan, plan, prepareMissed, type SkipReason } from "./plan.ts";
@@ -46,8 +54,8 @@ export class Firing implements Job {
     this.#host = host;
   }
 
-  dueIn({ nextSlot }: { nextSlot?: number }): number | undefined {
-    return nextSlot;
+  dueIn(found: WithParts): number | undefined {
+    return slotDue.of(found);
   }
 
   async run(): Promise<number> {

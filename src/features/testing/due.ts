@@ -4,6 +4,8 @@ import { living } from "../../worker/failure-detector.ts";
 import type { Job } from "../../worker/periodic-job.ts";
 import { promoteBatch } from "../../worker/promotion.ts";
 import { internalsOf, type Queue } from "../queue.ts";
+import { slotDue } from "../schedules/contract.ts";
+import { nextWaitDue } from "../workflows/contract.ts";
 
 /** Milliseconds until the look after one that could do nothing about what is due: its row is locked or refuses the change. */
 const leastWait = 1;
@@ -28,7 +30,7 @@ export async function settleDue(queue: Queue, jobs: readonly Job[]): Promise<num
     // A run that returns 0 has done something, and there may be more.
     for (const job of due) while ((await job.run()) === 0) fired = true;
     if (promoted + expired > 0) wakeups.workFound(expired > 0);
-    if (promoted + expired === 0 && !fired) return soonest([nextDue, next.nextSlot, next.nextWait]);
+    if (promoted + expired === 0 && !fired) return soonest([nextDue, slotDue.of(next), nextWaitDue.of(next)]);
   }
 }
 

@@ -1,6 +1,11 @@
 /** What a database does for workflows: steps, waits and events, children and groups. */
+import { Part } from "../../base/tasks/part.ts";
 import type { Inserted, MaybePromise, NewTask, Operated, TaskVersion } from "../../store.ts";
 import type { TaskRecord, TaskStatus } from "../../task.ts";
+
+/** In the look at what is due: tasks wait for something, and in how many milliseconds the next of their waits is over by its time. */
+export const waitsDue = new Part<true>("waits");
+export const nextWaitDue = new Part<number>("next wait");
 
 /** Whether a step was undone. `unknown`: the function did not come to it any more. */
 export type UndoState = "wanted" | "done" | "failed" | "unknown";

@@ -1,12 +1,14 @@
 /** The job of every worker that finds tasks whose steps are to be undone, and what attempts tell of such tasks. */
+
 import { performance, sleep } from "../../base/runtime/timers.ts";
+import type { WithParts } from "../../base/tasks/part.ts";
 import { QueueClosedError } from "../../errors.ts";
 import { report } from "../../events.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
 import type { TaskRecord } from "../../task.ts";
-import { type Job, type JobHost, longestSleep, type NextDue } from "../../worker/periodic-job.ts";
+import { type Job, type JobHost, longestSleep } from "../../worker/periodic-job.ts";
 import { internalsOf } from "../queue.ts";
-import type { WorkflowStore } from "./contract.ts";
+import { type WorkflowStore, waitsDue } from "./contract.ts";
 
 /** Tasks that one look reads, and that it takes of them. */
 const [read, most] = [100, 10];
@@ -29,8 +31,8 @@ export class UndoJob implements Job {
     this.#host = host;
   }
 
-  dueIn({ hasWaits }: NextDue): number | undefined {
-    if (!hasWaits || !this.#host.code) return undefined;
+  dueIn(found: WithParts): number | undefined {
+    if (!waitsDue.of(found) || !this.#host.code) return undefined;
     this.#isDue = true;
     return Math.max(0, this.#lookedAt + leastBetween - performance.now());
   }

@@ -1,7 +1,9 @@
 /** The job of every worker that ends waits: those whose time is over, and those whose end no process of dbq has written. */
+
 import { performance } from "../../base/runtime/timers.ts";
-import { type Job, type JobHost, longestSleep, type NextDue } from "../../worker/periodic-job.ts";
-import type { WorkflowStore } from "./contract.ts";
+import type { WithParts } from "../../base/tasks/part.ts";
+import { type Job, type JobHost, longestSleep } from "../../worker/periodic-job.ts";
+import { nextWaitDue, type WorkflowStore, waitsDue } from "./contract.ts";
 
 /** Waits of one transaction. */
 const batch = 200;
@@ -24,9 +26,10 @@ export class WaitUpkeep implements Job {
     this.#host = host;
   }
 
-  dueIn({ hasWaits = false, nextWait = Number.POSITIVE_INFINITY }: NextDue): number | undefined {
-    this.#hasWaits = hasWaits;
-    if (!hasWaits) return undefined;
+  dueIn(found: WithParts): number | undefined {
+    this.#hasWaits = waitsDue.of(found) ?? false;
+    if (!this.#hasWaits) return undefined;
+    const nextWait = nextWaitDue.of(found) ?? Number.POSITIVE_INFINITY;
     return Math.max(0, Math.min(nextWait, this.#repairedAt + repairEvery - performance.now()));
   }
 

@@ -1,6 +1,6 @@
 /** What features add to claims: rules, claimants of their own, and claims that they make in place of the plain ones. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import type { WithParts } from "../../base/tasks/claim-part.ts";
+import type { WithParts } from "../../base/tasks/part.ts";
 import type { ClaimRequest, SettleAndClaimResult } from "../../store.ts";
 import type { AdmissionPolicy } from "./admission.ts";
 import type { Claimed, ClaimSteps, Read } from "./claim-steps.ts";

@@ -1,5 +1,5 @@
 /** The steps that the claims of a feature and plain claims have in common. */
-import type { WithParts } from "../../base/tasks/claim-part.ts";
+import type { WithParts } from "../../base/tasks/part.ts";
 import type { ClaimRequest } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import type { Candidate } from "./admission.ts";

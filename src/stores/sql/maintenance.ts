@@ -8,13 +8,13 @@ import {
   crashName,
   type HeldTask,
   type NewWorker,
-  type Promoted,
   type Retention,
   type TaskVersion,
   type WorkerRecord,
 } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
-import type { Row } from "./dialect.ts";
+import type { Dialect, Row } from "./dialect.ts";
+import { type DueLooks, type NextDue, nextDue } from "./due-looks.ts";
 import type { Ended } from "./endings.ts";
 import { changes, count, type Program, rows } from "./program.ts";
 import { toTaskRecord, toTaskVersion, toWorkerRecord } from "./rows.ts";
@@ -76,15 +76,19 @@ function those(found: readonly Row[], among: readonly number[] | undefined): rea
 
 export class MaintenanceOperations {
   readonly #s: Statements;
+  readonly #dialect: Dialect;
   readonly #transitions: Transitions;
+  readonly #looks: DueLooks;
   /** What else has to happen in the transaction in which tasks are charged with a crash. Undefined costs nothing. */
   onCrash: ((crashes: readonly Crash[]) => Program<void>) | undefined;
   /** What else is deleted with tasks. @param ids as JSON */
   onRemove: ((ids: string) => Program<void>) | undefined;
 
-  constructor({ statements }: Pick<Texts, "statements">, transitions: Transitions) {
+  constructor({ statements, dialect }: Texts, transitions: Transitions, looks: DueLooks) {
     this.#s = statements;
+    this.#dialect = dialect;
     this.#transitions = transitions;
+    this.#looks = looks;
   }
 
   // ---- due and old tasks ---------------------------------------------------------------------
@@ -106,19 +110,8 @@ export class MaintenanceOperations {
     return yield* changes(this.#s.promote, due);
   }
 
-  /** When the next scheduled task is due, and what features wait for, in one query: every worker asks once a second. */
-  *nextDue(passed?: string): Program<Omit<Promoted, "promoted"> & { nextExpiry: number | undefined }> {
-    const [[task, slot, hook, waits, wait, unreadable, expiry] = Array<null>(7).fill(null)] =
-      yield* passed === undefined ? rows(this.#s.nextDue) : rows(this.#s.nextDueBut, { passed });
-    return {
-      nextDue: task === null ? undefined : Math.max(0, Number(task)),
-      nextExpiry: expiry === null ? undefined : Math.max(0, Number(expiry)),
-      ...(slot === null ? {} : { nextSlot: Math.max(0, Number(slot)) }),
-      ...(hook === null ? {} : { owesHooks: true }),
-      ...(waits === null ? {} : { hasWaits: true }),
-      ...(wait === null ? {} : { nextWait: Math.max(0, Number(wait)) }),
-      ...(unreadable === null ? {} : { unreadableId: String(unreadable) }),
-    };
+  nextDue(passed?: string): Program<NextDue> {
+    return nextDue(this.#dialect, this.#looks, passed);
   }
 
   /** `places`: of statuses of which the database keeps some tasks. */

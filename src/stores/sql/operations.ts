@@ -2,6 +2,7 @@
 import { ClaimPipeline } from "./claim.ts";
 import type { ClaimFeatures } from "./claim-features.ts";
 import { ClaimSteps } from "./claim-steps.ts";
+import type { DueLooks } from "./due-looks.ts";
 import { ExpiryOperations } from "./expiry.ts";
 import { LogOperations } from "./logs.ts";
 import { MaintenanceOperations } from "./maintenance.ts";
@@ -25,21 +26,27 @@ export interface CoreOperations {
 /** How a store makes the operations of its workers' cycles. */
 export type CycleOf = (transitions: Transitions, claims: ClaimPipeline) => SettleAndClaimOperations;
 
+/** What features add to the core's own statements. */
+export interface CoreFeatures {
+  claims: ClaimFeatures;
+  looks: DueLooks;
+}
+
 /** Operations remember how their claims went: each store has its own. */
 export function coreOperationsOf(
   texts: Texts,
-  features: ClaimFeatures,
+  { claims, looks }: CoreFeatures,
   cycleOf: CycleOf = (transitions, claims) => new SettleAndClaimOperations(texts, transitions, claims),
 ): CoreOperations {
   const transitions = new Transitions(texts.statements);
-  const maintenance = new MaintenanceOperations(texts, transitions);
+  const maintenance = new MaintenanceOperations(texts, transitions, looks);
   const tasks = new TaskOperations(texts, transitions, maintenance);
   return {
     texts,
     transitions,
     tasks,
     logs: new LogOperations(texts.statements),
-    cycle: cycleOf(transitions, new ClaimPipeline(new ClaimSteps(texts, transitions), features)),
+    cycle: cycleOf(transitions, new ClaimPipeline(new ClaimSteps(texts, transitions), claims)),
     maintenance,
     expiry: new ExpiryOperations(texts, transitions, tasks),
   };

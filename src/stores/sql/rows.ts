@@ -5,7 +5,6 @@
 
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { AttemptOutcome } from "../../base/tasks/history.ts";
-import type { ScheduleRecord } from "../../features/schedules/contract.ts";
 import type {
   StoredAttempt,
   StoredLogLine,
@@ -21,10 +20,10 @@ import type { Dialect, Row } from "./dialect.ts";
 import { exactId } from "./exact-ids.ts";
 
 // Drivers give bigint columns as numbers, strings or BigInts.
-const int = (value: unknown): number => Number(value);
+export const int = (value: unknown): number => Number(value);
 export const intOrNull = (value: unknown): number | null => (value === null ? null : Number(value));
 const flag = (value: unknown): 0 | 1 => Number(value) as 0 | 1;
-const text = (value: unknown): string => value as string;
+export const text = (value: unknown): string => value as string;
 /** MySQL gives binary columns as bytes. */
 export const textOf = (value: unknown): string => (Buffer.isBuffer(value) ? value.toString() : String(value));
 /** Whether a column has a whole number that is not negative. */
@@ -223,40 +222,6 @@ export function toLogLine(row: Row): StoredLogLine {
     generationId: int(row[logLine.generation_id]),
     at: int(row[logLine.at]),
     message: text(row[logLine.message]),
-  };
-}
-
-export const scheduleColumns = columnsOf("dbq_schedules");
-
-const schedule = positionsIn(scheduleColumns);
-
-/** Another column follows them in queries: the time of the statement. */
-export const readAt = (row: Row): number => int(row[scheduleColumns.length]);
-
-export function toScheduleRecord(row: Row): ScheduleRecord {
-  return {
-    name: text(row[schedule.name]),
-    func: text(row[schedule.func]),
-    args: text(row[schedule.args]),
-    kwargs: text(row[schedule.kwargs]),
-    options: text(row[schedule.options]),
-    cron: textOrNull(row[schedule.cron]),
-    everyMs: intOrNull(row[schedule.every_ms]),
-    timeZone: text(row[schedule.time_zone]),
-    missed: text(row[schedule.missed]),
-    overlap: text(row[schedule.overlap]),
-    jitterMs: int(row[schedule.jitter_ms]),
-    startAt: intOrNull(row[schedule.start_at]),
-    endAt: intOrNull(row[schedule.end_at]),
-    anchorAt: int(row[schedule.anchor_at]),
-    nextAt: intOrNull(row[schedule.next_at]),
-    lastSlot: intOrNull(row[schedule.last_slot]),
-    lastTaskId: intOrNull(row[schedule.last_task_id]),
-    skipped: int(row[schedule.skipped]),
-    pausedAt: intOrNull(row[schedule.paused_at]),
-    generationId: int(row[schedule.generation_id]),
-    createdAt: int(row[schedule.created_at]),
-    updatedAt: int(row[schedule.updated_at]),
   };
 }
 

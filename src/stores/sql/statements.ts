@@ -11,7 +11,7 @@ import { longestLine } from "../../base/tasks/history.ts";
 import type { TaskStatus } from "../../task.ts";
 import { itemTypeOf, listed } from "./columns.ts";
 import type { Dialect, ItemColumn, Items, Params } from "./dialect.ts";
-import { hasNumber, unreadableId } from "./exact-ids.ts";
+import { hasNumber } from "./exact-ids.ts";
 import {
   attemptColumns,
   candidateColumns,
@@ -85,16 +85,6 @@ export const claimable = (
 
 /** The time `age` milliseconds ago. */
 export const before = (d: Dialect, p: Params) => d.plus(d.now(p), sql`-${d.integer(p.age)}`);
-
-/** Milliseconds until the next schedule is due; null: none is. */
-export const nextSlot = (d: Dialect, p: Params) =>
-  sql`(select ${d.minus(sql.raw("next_at"), d.now(p))} from dbq_schedules
-        where paused_at is null and next_at is not null order by next_at limit 1)`;
-
-/** Milliseconds until the next wait is over by its time; null: none has one. */
-const nextWait = (d: Dialect, p: Params) =>
-  sql`(select ${d.minus(sql.raw("deadline"), d.now(p))} from dbq_waits
-        where deadline is not null and kind <> 'undo' order by deadline limit 1)`;
 
 /** The columns of a task without options, and their values. Each column more costs such a task 1 to 2 % of its insert. */
 const plainColumns = sql.raw("func, args, priority, queue_name, max_retries, created_at, updated_at");
@@ -411,7 +401,7 @@ function logStatements(d: Dialect) {
 }
 
 /** Whether a task has an expiry, and no attempt of it has started. */
-const mayExpire = (d: Dialect) =>
+export const mayExpire = (d: Dialect) =>
   sql`${d.indexed.hasExpiry} and status in ('pending', 'scheduled', 'waiting')`;
 
 /** Reads the tasks that are due. @param isAny a further condition for them */
@@ -426,19 +416,11 @@ function dueTexts(d: Dialect, isAny: (p: Params) => SQL) {
     dueAnyway: (p) => sql`
       select ${version} from ${d.tasks} where status = 'scheduled' and ${d.indexed.hasNoTime} and ${isAny(p)}
       ${d.atMost(p.limit)} ${d.skipLocked}`,
-
-    nextDue: (p) => sql`
-      select case when (select 1 from ${d.tasks} where status = 'scheduled' and ${isAny(p)} and ${d.indexed.hasNoTime} order by ${d.indexed.dueAt} limit 1) is not null then 0
-        else (select ${d.minus(d.indexed.dueAt, d.now(p))} from ${d.tasks} where status = 'scheduled' and ${isAny(p)} and ${d.indexed.dueAt} is not null order by ${d.indexed.dueAt} limit 1) end as next_due,
-        ${nextSlot(d, p)} as next_slot, (select 1 from dbq_owed_hooks limit 1) as owes_hooks,
-        (select 1 from dbq_waits limit 1) as has_waits, ${nextWait(d, p)} as next_wait,
-        ${unreadableId(d)} as unreadable_id,
-        (select ${d.minus(d.indexed.expiresAt, d.now(p))} from ${d.tasks} where ${mayExpire(d)} and ${isAny(p)} order by ${d.indexed.expiresAt} limit 1) as next_expiry`,
   } satisfies Record<string, Statement>;
 }
 
 /** Whether the task is not one that maintenance passes over, since the database refuses to change it. */
-const isNotPassed = (d: Dialect, p: Params) =>
+export const isNotPassed = (d: Dialect, p: Params) =>
   sql`${hasNumber} and dbq_tasks.id not in ${d.integers(p.passed)}`;
 
 function dueStatements(d: Dialect) {
@@ -447,7 +429,6 @@ function dueStatements(d: Dialect) {
     ...dueTexts(d, () => hasNumber),
     dueBut: but.due,
     dueAnywayBut: but.dueAnyway,
-    nextDueBut: but.nextDue,
 
     overdue: (p) => sql`
       select ${listed(d, "dbq_tasks", taskColumns)} from ${d.tasks}

@@ -1,7 +1,9 @@
 /** What hooks that crashes owe promise, on any database. Most workers that die are rows without a process. */
+
 import { randomUUID } from "node:crypto";
 import { describe, expect, test, vi } from "vitest";
 import type { OwedHook } from "../../../src/features/hooks/contract.ts";
+import { hooksDue } from "../../../src/features/hooks/contract.ts";
 import { internalsOf } from "../../../src/features/queue.ts";
 import {
   moveQueue,
@@ -76,10 +78,10 @@ export function withHook(options: TaskOptions = {}, name = uniqueName("fragile")
 /** Until no hook is owed. */
 export const paid = (queue: Queue) =>
   vi.waitFor(async () => {
-    expect((await storeOf(queue).promote(1)).owesHooks).toBe(undefined);
+    expect(await owed(queue)).toBe(false);
   }, soon);
 
-export const owed = async (queue: Queue) => (await storeOf(queue).promote(1)).owesHooks === true;
+export const owed = async (queue: Queue) => hooksDue.of(await storeOf(queue).promote(1)) === true;
 
 export function owedHookCases(name: string, place: () => Promise<string>): void {
   describe(`hooks that crashes owe on ${name}`, () => {

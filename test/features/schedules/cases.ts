@@ -1,10 +1,12 @@
 /** What schedules promise, on any database. Most cases fire by hand, as the job of a worker does. */
+
 import { sql } from "drizzle-orm";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { firedChannel, skippedChannel } from "../../../src/events.ts";
 import { findTasks } from "../../../src/features/operate/find.ts";
 import { internalsOf } from "../../../src/features/queue.ts";
 import type { ScheduleStore } from "../../../src/features/schedules/contract.ts";
+import { slotDue } from "../../../src/features/schedules/contract.ts";
 import { Firing } from "../../../src/features/schedules/fire.ts";
 import {
   currentTask,
@@ -878,11 +880,11 @@ export function scheduleCases(database: string, target: () => Promise<string>): 
       expect(await store.promote(10)).toEqual({ promoted: 0, nextDue: undefined });
       await queue.schedule("a", { every: "1h" }, report);
       await queue.schedule("b", { every: "30m" }, report);
-      const { nextSlot } = await store.promote(10);
+      const nextSlot = slotDue.of(await store.promote(10));
       expect(nextSlot).toBeGreaterThan(28 * minute);
       expect(nextSlot).toBeLessThanOrEqual(30 * minute);
       await queue.pauseSchedule("b");
-      expect((await store.promote(10)).nextSlot).toBeGreaterThan(58 * minute);
+      expect(slotDue.of(await store.promote(10))).toBeGreaterThan(58 * minute);
     });
   });
 

@@ -1,8 +1,10 @@
 /** A queue whose tables are in a schema of their own, which each statement names: `openQueue(url, { schema })`. */
+
 import { drizzle } from "drizzle-orm/postgres-js";
 import { Client } from "pg";
 import postgres from "postgres";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { dueLooks } from "../../../src/features/sql.ts";
 import { moveQueue, openQueue, type Queue, type QueueOptions, task } from "../../../src/index.ts";
 import { skipLockedDialect } from "../../../src/stores/postgres/dialect.ts";
 import { migrations } from "../../../src/stores/postgres/embedded.ts";
@@ -10,6 +12,7 @@ import { channelOf } from "../../../src/stores/postgres/listener.ts";
 import { cycleStatements } from "../../../src/stores/postgres/settle-and-claim.ts";
 import { workersOwn } from "../../../src/stores/sql/claim-features.ts";
 import { Compiler } from "../../../src/stores/sql/compile.ts";
+import { dueTextsOf } from "../../../src/stores/sql/due-looks.ts";
 import { textsOf } from "../../../src/stores/sql/texts.ts";
 import { postgresServer } from "../../support/postgres.ts";
 import { deferred, startedWorker, temporaryQueue } from "../../support/queue.ts";
@@ -23,6 +26,7 @@ describe("the text of a statement", () => {
     ...texts.statements,
     probes: texts.candidates(2),
     cycle: cycleStatements(texts).of(workersOwn).all(2),
+    due: dueTextsOf(dueLooks)(skipLockedDialect).all,
   };
   const style = { quote: '"', parameter: (i: number) => `$${i + 1}`, items: skipLockedDialect.items };
 

@@ -1,6 +1,6 @@
 /** Translates between the wire and an attempt: a claimed task into a record, an outcome into a request to a Manager. */
 import type { LimitValues } from "../../../base/options/limits.ts";
-import type { WithParts } from "../../../base/tasks/claim-part.ts";
+import type { WithParts } from "../../../base/tasks/part.ts";
 import type { LogLine, Outcome, TaskVersion } from "../../../store.ts";
 import type { TaskRecord } from "../../../task.ts";
 import { limitsAsked, type Sharing } from "../../limits/contract.ts";

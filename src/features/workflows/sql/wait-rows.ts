@@ -2,6 +2,7 @@
 import { sql } from "drizzle-orm/sql/sql";
 import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
 import type { Dialect, Params, Row } from "../../../stores/sql/dialect.ts";
+import { dueLook, fromNow } from "../../../stores/sql/due-looks.ts";
 import { count, insertAll, type Program, rows } from "../../../stores/sql/program.ts";
 import { intOrNull, textOrNull } from "../../../stores/sql/rows.ts";
 import { itemColumns, itemOf, type Statement, still } from "../../../stores/sql/statements.ts";
@@ -9,7 +10,14 @@ import { isUnfinished as unfinished } from "../../../stores/sql/statuses.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
 import { isFinished } from "../../../task.ts";
-import type { CountedWaits, StoredWait, TasksOfQueue, Wait } from "../contract.ts";
+import {
+  type CountedWaits,
+  nextWaitDue,
+  type StoredWait,
+  type TasksOfQueue,
+  type Wait,
+  waitsDue,
+} from "../contract.ts";
 import {
   type ChildRange,
   fanInStatements,
@@ -20,6 +28,19 @@ import {
   rangeText,
   setsOfMany,
 } from "./fan-in.ts";
+
+export const waitsLook = dueLook(
+  waitsDue,
+  () => sql.raw("(select 1 from dbq_waits limit 1)"),
+  () => true,
+);
+
+export const nextWaitLook = dueLook(
+  nextWaitDue,
+  (d, p) => sql`(select ${d.minus(sql.raw("deadline"), d.now(p))} from dbq_waits
+        where deadline is not null and kind <> 'undo' order by deadline limit 1)`,
+  fromNow,
+);
 
 const waitColumns = columnsOf("dbq_waits");
 const wait = positionsIn(waitColumns);

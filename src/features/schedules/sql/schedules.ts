@@ -1,35 +1,43 @@
 /** The operations on schedules, each written once for all databases. `ScheduleStore` in `store.ts` says what they promise. */
 
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import { DatabaseError } from "../../errors.ts";
-import type { Inserted, MaybePromise } from "../../store.ts";
-import { type ColumnOf, columnsOf, fieldOf, listed, parameterFor } from "../../stores/sql/columns.ts";
-import { itemList } from "../../stores/sql/compile.ts";
-import type { Dialect, Items, Params, Row } from "../../stores/sql/dialect.ts";
-import type { CoreOperations } from "../../stores/sql/operations.ts";
-import { changes, count, type Program, type Runner, rows } from "../../stores/sql/program.ts";
-import { readAt, scheduleColumns, toScheduleRecord } from "../../stores/sql/rows.ts";
+import { DatabaseError } from "../../../errors.ts";
+import type { Inserted, MaybePromise } from "../../../store.ts";
+import { type ColumnOf, columnsOf, fieldOf, listed, parameterFor } from "../../../stores/sql/columns.ts";
+import { itemList } from "../../../stores/sql/compile.ts";
+import type { Dialect, Items, Params, Row } from "../../../stores/sql/dialect.ts";
+import { dueLook, fromNow } from "../../../stores/sql/due-looks.ts";
+import type { CoreOperations } from "../../../stores/sql/operations.ts";
+import { changes, count, type Program, type Runner, rows } from "../../../stores/sql/program.ts";
 import {
   held as heldTask,
   itemColumns,
   itemOf,
-  nextSlot,
   oneRow,
   type Statement,
-} from "../../stores/sql/statements.ts";
-import { firstGeneration, type TaskOperations } from "../../stores/sql/tasks.ts";
-import type {
-  ChangedSchedule,
-  ListedSchedules,
-  MadeTask,
-  MeantSchedules,
-  ScheduleChange,
-  ScheduledTask,
-  ScheduleRecord,
-  ScheduleState,
-  ScheduleStore,
-  ScheduleWrites,
-} from "./contract.ts";
+} from "../../../stores/sql/statements.ts";
+import { firstGeneration, type TaskOperations } from "../../../stores/sql/tasks.ts";
+import {
+  type ChangedSchedule,
+  type ListedSchedules,
+  type MadeTask,
+  type MeantSchedules,
+  type ScheduleChange,
+  type ScheduledTask,
+  type ScheduleRecord,
+  type ScheduleState,
+  type ScheduleStore,
+  type ScheduleWrites,
+  slotDue,
+} from "../contract.ts";
+import { readAt, scheduleColumns, toScheduleRecord } from "./rows.ts";
+
+/** Milliseconds until the next schedule is due; null: none is. */
+const nextSlot = (d: Dialect, p: Params) =>
+  sql`(select ${d.minus(sql.raw("next_at"), d.now(p))} from dbq_schedules
+        where paused_at is null and next_at is not null order by next_at limit 1)`;
+
+export const slotLook = dueLook(slotDue, nextSlot, fromNow);
 
 type Column = ColumnOf<"dbq_schedules">;
 
@@ -189,7 +197,7 @@ export class ScheduleOperations {
 
   *nextSlot(): Program<number | undefined> {
     const [[slot] = [null]] = yield* rows(this.#s.nextSlot);
-    return slot === null ? undefined : Math.max(0, Number(slot));
+    return slot === null ? undefined : fromNow(slot);
   }
 
   *remove(name: string): Program<boolean> {
