@@ -90,12 +90,12 @@ export class PrefetchControl {
    */
   begin(outcomes: readonly Outcome[], waiting: number): number {
     if (this.#disabled) return 0;
-    const rate = this.#rate(outcomes);
+    const pace = this.#pace(outcomes);
     this.#adapt();
     const most = Math.min(
       this.#room,
       maxCharacters / this.#charactersPerTask,
-      rate * Math.min(cyclesAhead * this.#cycleMs, maxAheadMs),
+      pace * Math.min(cyclesAhead * this.#cycleMs, maxAheadMs),
     );
     this.#peak = Math.max(this.#peak, most);
     return Math.max(0, Math.min(Math.floor(most / 2), Math.floor(most) - waiting));
@@ -126,7 +126,7 @@ export class PrefetchControl {
   };
 
   /** How many tasks have ended per millisecond, in this period and the one before it. */
-  #rate(outcomes: readonly Outcome[]): number {
+  #pace(outcomes: readonly Outcome[]): number {
     if (this.#busySince !== undefined) {
       this.stopped();
       this.started();

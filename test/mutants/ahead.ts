@@ -116,7 +116,7 @@ export const aheadFaults: readonly Mutant[] = [
   {
     name: "idle-worker-claims-ahead",
     why: "A worker that ran quick tasks an hour ago takes hundreds of slow ones at once, and others wait until it hands them back.",
-    in: "PrefetchControl.#rate",
+    in: "PrefetchControl.#pace",
     find: "performance.now() - this.#stoppedAt > forgottenAfter",
     replace: "performance.now() < this.#stoppedAt",
     caughtBy: ofPace("after a second without a task, the first claim is for the free slots"),
