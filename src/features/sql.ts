@@ -15,7 +15,7 @@ import { inOrder } from "./drain/sql/ordered.ts";
 import { EncryptionOperations, encryptionMethods } from "./encryption/sql.ts";
 import { FailureOperations, failureMethods } from "./failures/sql.ts";
 import { hookMethods, type OwedHookOperations, owedHooksLook, owedHooksOf } from "./hooks/sql.ts";
-import { HealthOperations, healthMethods } from "./inspect/sql.ts";
+import { HealthOperations, healthMethods } from "./inspect/sql/health.ts";
 import { LimitOperations, limitMethods } from "./limits/sql/limits.ts";
 import { SteeredClaims } from "./limits/sql/steered-claims.ts";
 import { LookOperations, lookMethods } from "./look/sql/look.ts";

@@ -150,7 +150,7 @@ export interface SteeredText {
   putOffOrder: SQL;
   /** The column `uses` in an index and in GROUP BY. */
   uses: SQL;
-  /** Whether a recursive query can go from one group to the next one by the index. */
+  /** Whether a recursive query can go from one group, or one name, to the next one by the index. */
   skips: boolean;
 }
 

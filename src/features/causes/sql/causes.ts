@@ -1,6 +1,5 @@
 /** The queries behind `queue.listCauses()`, each bounded. `CauseStore` in its contract says what they promise. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import { groupBy } from "../../../base/values/group-by.ts";
 import type { Dialect } from "../../../stores/sql/dialect.ts";
 import { hasNumber } from "../../../stores/sql/exact-ids.ts";
 import { count, type Program, type Runner, rows, rowsOnce } from "../../../stores/sql/program.ts";
@@ -148,27 +147,54 @@ export class CauseOperations {
     return this.#dialect.time(sql.raw(String(Math.trunc(yield* this.now()))));
   }
 
+  /**
+   * Heads that have waited for long came at about the same time: one walk from the oldest of them finds the tasks of most queues. A head
+   * that is beyond its end begins the second walk, which is the last one.
+   */
   *#startedAfter(heads: readonly HeadOfLevel[], next: number): Program<StartedTask[]> {
-    if (heads.length === 0) return [];
+    const now = heads.length === 0 ? sql`` : yield* this.#moment();
+    const sorted = [...heads].sort((a, b) => a.taskId - b.taskId);
+    const found: StartedTask[] = [];
+    let end = Number.NEGATIVE_INFINITY;
+    for (let walks = 0; walks < 2; walks += 1) {
+      const first = sorted.find(({ taskId }) => taskId >= end);
+      if (first === undefined) break;
+      const names = [...new Set(sorted.map(({ queueName }) => queueName))];
+      const walked = yield* this.#startedFrom(first.taskId, names, { next, now });
+      found.push(...walked.found);
+      end = walked.end;
+    }
+    return found;
+  }
+
+  /** Those of these queues that have started among the next tasks after this one, and the id at which the look has ended. */
+  *#startedFrom(
+    first: number,
+    queueNames: readonly string[],
+    { next, now }: { next: number; now: SQL },
+  ): Program<{ found: StartedTask[]; end: number }> {
     const d = this.#dialect;
-    const now = yield* this.#moment();
-    const queues = [...groupBy(heads, ({ queueName }) => queueName)];
-    const probes = queues.map(([queueName, ofQueue], n) => {
-      const first = ofQueue.reduce((least, { taskId }) => Math.min(least, taskId), Number.MAX_SAFE_INTEGER);
-      return sql`
-        select ${sql.raw(String(n))} as n, id, ${d.minus(now, sql`started_at`)} as age from (
-          select id, queue_name, started_at from ${d.tasks}
-          where id > ${d.integer(first)} order by id ${sql.raw(`limit ${next}`)}) as ${sql.raw(`next_${n}`)}
-        where ${d.same("queue_name", queueName)} and started_at is not null`;
-    });
-    const found = yield* rowsOnce(sql.join(probes, sql` union all `));
-    return found
-      .map(([n, id, age]) => ({
-        taskId: Number(id),
-        queueName: queues[Number(n)]?.[0] ?? "",
-        age: Number(age),
-      }))
-      .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age));
+    const after = sql`select id, queue_name, started_at from ${d.tasks}
+      where id > ${d.integer(first)} order by id ${sql.raw(`limit ${next}`)}`;
+    const isOne = sql.join(
+      queueNames.map((name) => sql`(${d.same("queue_name", name)})`),
+      sql` or `,
+    );
+    const [last] = yield* rowsOnce(sql`select max(id), count(*) from (
+      select id from ${d.tasks} where id > ${d.integer(first)} order by id ${sql.raw(`limit ${next}`)}) as walked`);
+    const rows =
+      yield* rowsOnce(sql`select id, queue_name, ${d.minus(now, sql`started_at`)} as age from (${after}) as walked
+      where started_at is not null and (${isOne})`);
+    return {
+      found: rows
+        .map(([id, queueName, age]) => ({
+          ...{ taskId: Number(id), queueName: String(queueName) },
+          age: Number(age),
+        }))
+        .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age)),
+      // Fewer than it may look at: there are no later tasks.
+      end: Number(last?.[1]) < next ? Number.POSITIVE_INFINITY : Number(last?.[0]),
+    };
   }
 
   *piles(least: number, most: number): Program<SchedulePile[]> {

@@ -3,18 +3,16 @@
  * beside a thousand. `HealthStore` in `store.ts` says what they promise.
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import type { PendingTasks, QueueDepth } from "../../base/tasks/pending.ts";
-import { groupBy } from "../../base/values/group-by.ts";
-import type { TaskCount } from "../../store.ts";
-import type { Dialect, Row } from "../../stores/sql/dialect.ts";
-import { type Program, type Runner, rows, rowsOnce } from "../../stores/sql/program.ts";
-import { clockOf, itemColumns, itemOf, type Statement } from "../../stores/sql/statements.ts";
-import type { Texts } from "../../stores/sql/texts.ts";
-import type { TaskStatus } from "../../task.ts";
-import { type FunctionInQueue, type HeadOfFunction, type HealthStore, mostHealthNames } from "./contract.ts";
-
-/** Priorities of a function that are looked at. */
-const mostPriorities = 20;
+import type { PendingTasks, QueueDepth } from "../../../base/tasks/pending.ts";
+import { groupBy } from "../../../base/values/group-by.ts";
+import type { TaskCount } from "../../../store.ts";
+import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
+import { type Program, type Runner, rows, rowsOnce } from "../../../stores/sql/program.ts";
+import { clockOf, itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
+import type { Texts } from "../../../stores/sql/texts.ts";
+import type { TaskStatus } from "../../../task.ts";
+import type { FunctionInQueue, HeadOfFunction, HealthStore } from "../contract.ts";
+import { isSamePair, type Level, PendingNames } from "./pending-names.ts";
 
 /** Of each priority, the first tasks in the order of claims. */
 const sampled = 5;
@@ -22,22 +20,11 @@ const sampled = 5;
 /** Milliseconds, 31 years. SQLite takes a malformed time of another program for that of 1970. */
 const longestAge = sql.raw("1000000000000");
 
-const mostNames = sql.raw(String(mostHealthNames));
-
 /** Probes in one statement. */
 const probesAtOnce = 50;
 
-/** Tasks that are looked at in all for names that the collation takes for equal to those that were found, and of each name at least. */
-const [variantsInAll, variantsOfEach] = [10_000, 20];
-
 /** Characters of arguments that say which key encrypted them. */
 const longestHeader = 120;
-
-interface Level {
-  queueName: string;
-  func: string;
-  priority: number;
-}
 
 /** The values of a level, or the columns that have them. */
 type Columns = Readonly<Record<keyof Level, unknown>>;
@@ -51,27 +38,37 @@ function union(levels: readonly Level[], probe: (level: Columns) => SQL): SQL {
 export class HealthOperations {
   readonly #dialect: Dialect;
   readonly #clock: Statement;
+  readonly #names: PendingNames;
 
   constructor({ dialect }: Texts) {
     this.#dialect = dialect;
     this.#clock = clockOf(dialect);
+    this.#names = new PendingNames(dialect);
   }
 
   *backlog(most: number, inAll: number): Program<PendingTasks[]> {
-    const levels = yield* this.#allLevels();
-    const pairs = levels.filter((level, i) => !isSamePair(level, levels[i - 1]));
-    const share = Math.min(most, Math.max(1, Math.floor(inAll / pairs.length)));
-    const counts: Row[] = yield* this.#probes(pairs, (level) => this.#count(level, share));
+    const found = yield* this.#names.levels();
+    const shareOf = (levels: readonly Level[]) =>
+      Math.min(most, Math.max(1, Math.floor(inAll / pairsIn(levels).length)));
+    const first = yield* this.#countsOf(found, shareOf(found));
+    const isVaried = (level: Level) => first.get(pairOf(level)) === varied;
+    const others = found.some(isVaried) ? yield* this.#names.variantsOf(found.filter(isVaried)) : [];
+    const levels = found.flatMap((level, i) => {
+      if (!isVaried(level)) return level;
+      return isSamePair(level, found[i - 1]) ? [] : others.filter((other) => isLike(other, level));
+    });
+    const [pairs, share] = [pairsIn(levels), shareOf(levels)];
+    const counts = new Map([...first, ...(yield* this.#exactCountsOf(others, share))]);
     const now = Number((yield* rows(this.#clock))[0]?.[0]);
     const ages: Row[] = yield* this.#probes(levels, (level) => this.#age(level, now));
     const ofLevels = levels.map((level, n) => ({ ...level, oldestPendingAge: ageOf(ages[n]?.[1]) }));
-    const byPair = groupBy(ofLevels, ({ queueName, func }) => JSON.stringify([queueName, func]));
-    return pairs.map(({ queueName, func }, i) => {
-      const priorities = (byPair.get(JSON.stringify([queueName, func])) ?? []).map(
+    const byPair = groupBy(ofLevels, pairOf);
+    return pairs.map(({ queueName, func, ...level }) => {
+      const priorities = (byPair.get(pairOf({ ...level, queueName, func })) ?? []).map(
         ({ priority, oldestPendingAge }) => ({ priority, oldestPendingAge }),
       );
       const known = priorities.flatMap(({ oldestPendingAge }) => oldestPendingAge ?? []);
-      const pending = Number(counts[i]?.[1]);
+      const pending = Math.min(share, counts.get(pairOf({ ...level, queueName, func })) ?? 0);
       const oldestPendingAge = known.length === 0 ? null : Math.max(...known);
       // A priority without an age may be that of a name that the collation takes for equal.
       const isOwn = (one: (typeof priorities)[number]) =>
@@ -87,112 +84,53 @@ export class HealthOperations {
     });
   }
 
-  /** The levels, also of names that the steps through the index pass over. */
-  *#allLevels(): Program<readonly Level[]> {
-    const levels = yield* this.#levels();
-    const pairs = levels.filter((level, i) => !isSamePair(level, levels[i - 1]));
-    const all: Level[] = [];
-    for (const pair of this.#dialect.padsNames ? pairs : []) {
-      const isPair = sql`queue_name = ${pair.queueName} and func = ${pair.func}`;
-      const priorities = levels.filter((level) => isSamePair(level, pair));
-      for (const [queueName, func] of yield* this.#namesLike(["queue_name", "func"], isPair, pairs.length))
-        all.push(
-          ...priorities.map((level) => ({ ...level, queueName: String(queueName), func: String(func) })),
-        );
-    }
-    return this.#dialect.padsNames ? all : levels;
+  /** By `pairOf`. The pairs of names that the collation takes for equal to others are `varied`. */
+  *#countsOf(levels: readonly Level[], most: number): Program<Map<string, number>> {
+    return yield* this.#countEach(pairsIn(levels), (level) =>
+      this.#dialect.padsNames
+        ? this.#countAlike(sql`queue_name = ${level.queueName} and func = ${level.func}`, "", most)
+        : this.#count(level, most),
+    );
   }
 
-  /** The names that the collation takes for equal, such as two that differ by a space at the end, of some of the tasks that have one. */
-  #namesLike(columns: readonly string[], isLike: SQL, inAll: number): Program<Row[]> {
-    const [names, most] = [sql.raw(columns.join(", ")), Math.max(variantsOfEach, variantsInAll / inAll)];
-    const bytes = sql.join(
-      columns.map((column) => this.#dialect.exact(column)),
-      sql`, `,
-    );
-    return rowsOnce(sql`
-      select ${names} from (select ${names} from dbq_tasks where status = 'pending' and ${isLike}
-        order by func, ${sql.raw(this.#byPriority)} ${this.#limit(most)}) as tasks
-      group by ${bytes} order by ${bytes}`);
+  *#exactCountsOf(levels: readonly Level[], most: number): Program<Map<string, number>> {
+    return yield* this.#countEach(pairsIn(levels), (level) => this.#count(level, most));
+  }
+
+  *#countEach(pairs: readonly Level[], count: (level: Columns) => SQL): Program<Map<string, number>> {
+    const counts: Row[] = yield* this.#probes(pairs, count);
+    return new Map(pairs.map((pair, n) => [pairOf(pair), Number(counts[n]?.[1])]));
   }
 
   *depths(inAll: number): Program<QueueDepth[]> {
-    const queues = yield* this.#queueNames();
+    const found = yield* this.#names.queues();
+    const levelsOf = (queues: readonly string[]) =>
+      queues.map((queueName) => ({ queueName, func: "", priority: 0 }));
+    const [pads, most] = [this.#dialect.padsNames, Math.max(1, Math.floor(inAll / found.length))];
+    const first = yield* this.#countEach(levelsOf(found), ({ queueName }) =>
+      pads ? this.#countAlike(sql`queue_name = ${queueName}`, "func, ", most) : this.#depth(queueName, most),
+    );
+    const isVaried = (level: Level) => first.get(pairOf(level)) === varied;
+    if (!levelsOf(found).some(isVaried))
+      return levelsOf(found).map((level) => depthOf(level.queueName, first.get(pairOf(level)) ?? 0, most));
+    const queues = yield* this.#names.queueVariantsOf(found);
     const share = Math.max(1, Math.floor(inAll / queues.length));
-    const found: QueueDepth[] = [];
-    for (const [name] of queues) {
-      const queueName = String(name);
-      const [row] = yield* rowsOnce(sql`
-        select count(*) from (select 1 as one from ${this.#dialect.tasks}
-          where ${this.#dialect.same("queue_name", queueName)} and status = 'pending'
-          order by func, ${sql.raw(this.#byPriority)} ${this.#limit(share)}) as tasks`);
-      const pending = Number(row?.[0]);
-      found.push({ queueName, pending, more: pending >= share });
-    }
-    return found;
+    const exact = yield* this.#countEach(levelsOf(queues), ({ queueName }) => this.#depth(queueName, share));
+    return levelsOf(queues).map((level) => depthOf(level.queueName, exact.get(pairOf(level)) ?? 0, share));
   }
 
-  *#queueNames(): Program<Row[]> {
-    const queues = yield* rowsOnce(sql`
-      with recursive ${this.#queues} select queue_name from queues where queue_name is not null order by queue_name`);
-    if (!this.#dialect.padsNames) return queues;
-    const all: Row[] = [];
-    for (const [name] of queues)
-      all.push(...(yield* this.#namesLike(["queue_name"], sql`queue_name = ${name}`, queues.length)));
-    return all;
+  #depth(queueName: unknown, most: number): SQL {
+    return sql`select count(*) from (select 1 as one from ${this.#dialect.tasks}
+      where ${this.#dialect.same("queue_name", queueName)} and status = 'pending'
+      order by func, ${sql.raw(this.#names.byPriority)} ${this.#limit(most)}) as tasks`;
   }
 
-  /** The first value of a column among pending tasks. */
-  #first(column: string, where: SQL, order = column): SQL {
-    return sql`(
-      select ${sql.raw(column)} from ${this.#dialect.tasks} where status = 'pending' ${where} order by ${sql.raw(order)} ${sql.raw("limit 1")})`;
-  }
-
-  /** Each queue that has pending tasks, as a part of a recursive query: one step through the index for each. */
-  get #queues(): SQL {
-    return sql`queues (queue_name, n) as (
-        select ${this.#first("queue_name", sql.raw(""))}, 1
-        union all
-        select ${this.#first("queue_name", sql.raw("and queue_name > queues.queue_name"))}, n + 1 from queues
-        where queues.queue_name is not null and n < ${mostNames}
-      )`;
-  }
-
-  /** Each queue, function and priority of which a task is pending: one step through the index for each. */
-  *#levels(): Program<Level[]> {
-    const first = this.#first.bind(this);
-    const [names, priorities] = [mostNames, sql.raw(String(mostPriorities))];
-    const ofQueue = (name: string) => sql.raw(`and queue_name = ${name}`);
-    const ofPair = (name: string) => sql.raw(`and queue_name = ${name}.queue_name and func = ${name}.func`);
-    const found = yield* rowsOnce(sql`
-      with recursive ${this.#queues}, pairs (queue_name, func, n) as (
-        select queues.queue_name, ${first("func", ofQueue("queues.queue_name"))}, 1 from queues
-        where queues.queue_name is not null
-        union all
-        select pairs.queue_name, ${first("func", sql.raw("and queue_name = pairs.queue_name and func > pairs.func"))}, n + 1 from pairs
-        where pairs.func is not null and n < ${names}
-      ), levels (queue_name, func, priority, n) as (
-        select pairs.queue_name, pairs.func, ${first("priority", ofPair("pairs"), this.#byPriority)}, 1 from pairs
-        where pairs.func is not null
-        union all
-        select levels.queue_name, levels.func, ${first("priority", sql`${ofPair("levels")} ${this.#below("levels.priority")}`, this.#byPriority)}, n + 1
-        from levels where levels.priority is not null and n < ${priorities}
-      )
-      select queue_name, func, priority from levels where priority is not null order by queue_name, func, priority desc`);
-    return found.map(([queueName, func, priority]) => ({
-      queueName: String(queueName),
-      func: String(func),
-      priority: Number(priority),
-    }));
-  }
-
-  get #byPriority(): string {
-    return this.#dialect.rank === undefined ? "priority desc" : this.#dialect.rank;
-  }
-
-  #below(priority: string): SQL {
-    const { rank } = this.#dialect;
-    return sql.raw(rank === undefined ? `and priority < ${priority}` : `and ${rank} > -${priority}`);
+  /** Names that the collation takes for equal differ in their length. To compare bytes takes six times as long as to count. */
+  #countAlike(isLike: SQL, order: string, most: number): SQL {
+    return sql`select case when min(length) = max(length) then count(*) else ${sql.raw(String(varied))} end from (
+      select char_length(queue_name) * 1000 + ${sql.raw(order === "" ? "char_length(func)" : "0")} as length
+      from ${this.#dialect.tasks} where ${isLike} and status = 'pending'
+      order by ${sql.raw(order + this.#names.byPriority)} ${this.#limit(most)}) as tasks`;
   }
 
   /** Of each level, the number that the probe finds; as one query, which is planned once, where the database can. */
@@ -221,7 +159,7 @@ export class HealthOperations {
   /** In the order of the index: without it, Postgres reads the table from its begin until it has found enough. */
   #count(level: Columns, most: number): SQL {
     return sql`select count(*) from (select 1 as one from ${this.#dialect.tasks} where ${this.#isOf(level)}
-      order by ${sql.raw(this.#byPriority)} ${this.#limit(most)}) as tasks`;
+      order by ${sql.raw(this.#names.byPriority)} ${this.#limit(most)}) as tasks`;
   }
 
   #age(level: Columns, at: number): SQL {
@@ -294,13 +232,28 @@ export class HealthOperations {
   }
 }
 
+/** The count of names of which the collation takes several for equal. */
+const varied = -1;
+
+const pairOf = ({ queueName, func }: Level): string => JSON.stringify([queueName, func]);
+
+/** One level of each queue and function. */
+const pairsIn = (levels: readonly Level[]): Level[] =>
+  levels.filter((level, i) => !isSamePair(level, levels[i - 1]));
+
+/** Whether the collation takes the names for equal. */
+const isLike = (a: Level, b: Level): boolean =>
+  a.queueName.replace(/ +$/, "") === b.queueName.replace(/ +$/, "") &&
+  a.func.replace(/ +$/, "") === b.func.replace(/ +$/, "");
+
+const depthOf = (queueName: string, pending: number, most: number): QueueDepth => ({
+  ...{ queueName, pending, more: pending >= most },
+});
+
 function ageOf(found: unknown): number | null {
   const age = found === null || found === undefined ? Number.NaN : Number(found);
   return age >= 0 && Number.isFinite(age) ? age : null;
 }
-
-const isSamePair = (a: Level | undefined, b: Level | undefined): boolean =>
-  a?.queueName === b?.queueName && a?.func === b?.func;
 
 export function healthMethods({ run }: Runner, ops: HealthOperations): HealthStore {
   return {
