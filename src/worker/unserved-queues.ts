@@ -2,6 +2,7 @@
 
 import { after } from "../base/runtime/timers.ts";
 import type { TaskDefinition } from "../base/tasks/registry.ts";
+import { servingOptions } from "../base/text/shell.ts";
 import { groupBy } from "../base/values/group-by.ts";
 import { warn } from "../events.ts";
 import type { WorkerStore } from "../store.ts";
@@ -54,7 +55,7 @@ function textOf(queueName: string, tasks: readonly string[], served: readonly st
   const queues = [...served, queueName];
   return (
     `tasks of ${names}${more} go to the queue ${quoted(queueName)}, and no worker on this database serves that queue, so ` +
-    `they will wait: start this worker with --queue ${queues.join(",")} (in code: queueName: ` +
+    `they will wait: start this worker with ${servingOptions(queues)} (in code: queueName: ` +
     `[${queues.map(quoted).join(", ")}]), start another worker for it, or change the queueName of the task`
   );
 }

@@ -104,10 +104,20 @@ export const causeFaults: readonly Mutant[] = [
     name: "a-raised-rate-is-a-cause-until-old-tasks-start",
     why: "Whoever has raised a rate is offered to raise it more, as long as tasks wait that waited for the old one.",
     in: "useOf",
-    find: "isOld && isSlow",
+    find: "putOff === null ? isOld : waitsForRate >= thresholds.limitedAfter",
     replace: "isOld",
     caughtBy: of(
       "the limit that is offered is no cause any more > of a rate: also while tasks wait that have waited for long",
+    ),
+  },
+  {
+    name: "a-rate-that-has-put-a-task-off-for-long-is-no-cause",
+    why: "A task waits for its rate for an hour, and nobody hears of it, since few others wait.",
+    in: "useOf",
+    find: "(isLate && nextFreeAt !== null && !isThrottled)",
+    replace: "false",
+    caughtBy: of(
+      "the limit that is offered is no cause any more > of a rate that lets all start soon, but has put one off for long",
     ),
   },
   {

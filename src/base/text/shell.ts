@@ -19,5 +19,13 @@ function escapedForShell(character: string): string {
   return [...Buffer.from(character)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
 }
 
+/** The options by which `dbq worker` serves these queues. `--queue` would part a name at its commas, and trim it. */
+export function servingOptions(queueNames: readonly string[]): string {
+  const isParted = (name: string) => name.includes(",") || name.trim() !== name;
+  const whole = queueNames.filter((name) => !isParted(name));
+  const lists = whole.length === 0 ? [] : [`--queue ${whole.map(quoted).join(",")}`];
+  return [...lists, ...queueNames.filter(isParted).map((name) => `--queue-name ${quoted(name)}`)].join(" ");
+}
+
 /** A name as an argument, which is no option although it may look like one. */
 export const argument = (name: string): string => `${name.startsWith("-") ? "-- " : ""}${quoted(name)}`;

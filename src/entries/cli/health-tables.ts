@@ -1,6 +1,6 @@
 /** The health of a queue as text, for `stats`, `doctor`, `top` and `causes`. */
 import type { Cause, DrainLag, LimitInfo, LimitTarget, UnclaimedTasks, WorkerHealth } from "../../index.ts";
-import { type Cell, line, sentence, table } from "./output.ts";
+import { type Cell, type Color, line, sentence, table } from "./output.ts";
 import { shortened, span, typedDuration } from "./text.ts";
 
 export function printWorkers(workers: readonly WorkerHealth[]): void {
@@ -118,9 +118,23 @@ export function unclaimedText({ func, queueName, tasks, pendingFor, reason }: Un
 /** The same, and what to do about it. */
 export const unclaimedProblem = (tasks: UnclaimedTasks): string => `${unclaimedText(tasks)}; ${tasks.advice}`;
 
+/** All causes, after an empty line; nothing where nothing is wrong. The kind is the word by which `--json` and the docs name it. */
+export function printCauses(causes: readonly Cause[]): void {
+  if (causes.length > 0) line("");
+  for (const { severity, kind, why, fix } of causes) {
+    sentence(severityCell(severity, `${severity} ${kind}:`), why);
+    const repair = fix.command ?? fix.advice;
+    if (repair !== null) line(`  ${repair}`);
+  }
+}
+
+export const severityCell = (severity: Cause["severity"], text: string): { text: string; color: Color } => ({
+  ...{ text, color: severity === "critical" ? "red" : "yellow" },
+});
+
 /** Why, and below it the repairs: a command stands alone on its line, so that it can be copied. */
 export function printCause({ severity, why, fix, otherFix }: Cause): void {
-  sentence({ text: `${severity}:`, color: severity === "critical" ? "red" : "yellow" }, why);
+  sentence(severityCell(severity, `${severity}:`), why);
   for (const { command, advice } of otherFix === undefined ? [fix] : [fix, otherFix]) {
     if (command !== null) line(`  ${command}`);
     if (advice !== null) line(`  ${advice}`);

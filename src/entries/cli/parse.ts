@@ -54,7 +54,9 @@ export function label(text: string): string {
 /** One name, where a list is probably a mistake. @throws InvalidArgumentError */
 export function oneName(text: string): string {
   if (text.includes(","))
-    throw new InvalidArgumentError("Expected one name without a comma: run the command once for each queue.");
+    throw new InvalidArgumentError(
+      "Expected one name without a comma: run the command once for each queue, or name one that has a comma by --queue-name.",
+    );
   return label(text);
 }
 
@@ -65,6 +67,12 @@ export function names(text: string, before: readonly string[] = []): readonly st
     throw new InvalidArgumentError("Expected names separated by commas, not an empty name.");
   return [...before, ...given.map(label)];
 }
+
+/** A name with its commas and spaces; the option may be repeated. @throws InvalidArgumentError */
+export const wholeName = (text: string, before: readonly string[] = []): readonly string[] => [
+  ...before,
+  label(text),
+];
 
 /** Some of these words, separated by commas; the option may be repeated. @throws InvalidArgumentError */
 export function someOf(

@@ -1,6 +1,6 @@
 /** Options of the commands that run tasks. */
 import { InvalidArgumentError, Option } from "commander";
-import { duration, whole } from "./parse.ts";
+import { duration, given, whole, wholeName } from "./parse.ts";
 
 export const graceOption = (what = "time for running tasks to finish after a signal"): Option =>
   new Option("--grace <duration>", what).argParser(grace).default(30_000, "30s");
@@ -17,6 +17,21 @@ export const maxTasksPerChildOption = (): Option =>
     "--max-tasks-per-child <number>",
     "how many tasks a thread or process for tasks runs before another replaces it (default: 1000)",
   ).argParser(whole(1, 1_000_000_000));
+
+/** `--queue` parts its text at commas, and trims the names. */
+export const queueNameOption = (): Option =>
+  new Option(
+    "--queue-name <name>",
+    "a queue whose name has commas, or spaces at its ends; may be repeated",
+  ).argParser(wholeName);
+
+/** The queues of both options; none where neither was given. */
+export function queuesOf(options: { queue?: readonly string[]; queueName?: readonly string[] }): {
+  queues?: readonly string[];
+} {
+  const { queue, queueName } = options;
+  return given({ queues: queue && queueName ? [...queue, ...queueName] : (queue ?? queueName) });
+}
 
 export const contextOption = (): Option =>
   new Option(

@@ -1,5 +1,5 @@
 /** What `dbq top` shows of a queue at one moment. */
-import type { FunctionStats, Health, LimitInfo, Queue, Task, WorkerHealth } from "../../index.ts";
+import type { Cause, FunctionStats, Health, LimitInfo, Queue, Task, WorkerHealth } from "../../index.ts";
 
 /** Minutes whose attempts are counted. */
 export const minutes = 5;
@@ -26,6 +26,8 @@ export interface TopLook {
   /** The attempts since then, those with the most attempts first. Workers write them every 10 s. */
   functions: FunctionStats[];
   limits: LimitInfo[];
+  /** What is wrong, worst first. */
+  causes: Cause[];
 }
 
 /** @throws DatabaseError */
@@ -45,6 +47,7 @@ export async function lookAt(queue: Queue): Promise<TopLook> {
     workers: workers.map((worker) => ({ ...worker, running: runBy(worker, running) })),
     functions: functions.sort((a, b) => b.count - a.count),
     limits: await queue.listLimits(),
+    causes: await queue.listCauses(),
   };
 }
 

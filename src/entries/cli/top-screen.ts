@@ -1,6 +1,6 @@
 /** The screen of `dbq top`: tables that share the height of a terminal, and no line is wider than it. */
 import type { HealthOfQueue } from "../../index.ts";
-import { limitHeadings, limitRows, unclaimedText } from "./health-tables.ts";
+import { limitHeadings, limitRows, severityCell, unclaimedText } from "./health-tables.ts";
 import { type Cell, painted, plain } from "./output.ts";
 import { columnsOf, fitted, span } from "./text.ts";
 import { minutes, type TopLook, type TopWorker } from "./top-look.ts";
@@ -37,6 +37,7 @@ export function screen(look: TopLook, database: string, { columns, rows }: Size,
     titleOf(look, database, rows !== null),
     ...totalsOf(look),
     ...(problem === undefined ? [] : [[{ text: `not read: ${problem}`, color: "red" } as const]]),
+    ...causesOf(look, rows),
     ...unservedOf(look, rows),
   ].map((cells) => lineOf(cells, width));
   const sections = [queuesOf(look), functionsOf(look), workersOf(look), limitsOf(look)].filter(
@@ -58,8 +59,24 @@ function titleOf({ at }: TopLook, database: string, isLive: boolean): Cell[] {
   ];
 }
 
+/** The worst causes, each with its command below it. They leave the tables most of the screen. */
+function causesOf({ causes }: TopLook, rows: number | null): Cell[][] {
+  const most = rows === null ? causes.length : Math.max(1, Math.floor(rows / 10));
+  const shown = causes.slice(0, most).flatMap(({ severity, kind, why, fix }): Cell[][] => {
+    const label = severityCell(severity, `${severity} ${kind}:`);
+    return [[label, why], ...(fix.command === null ? [] : [["", fix.command]])];
+  });
+  const left = causes.length - most;
+  return left <= 0 ? shown : [...shown, [`and ${left} more: dbq causes`]];
+}
+
 /** The functions whose tasks nobody takes leave the tables most of the screen. */
-function unservedOf({ unservedFunctions: all }: TopLook, rows: number | null): Cell[][] {
+function unservedOf({ unservedFunctions, causes }: TopLook, rows: number | null): Cell[][] {
+  const isCause = (one: { queueName: string; func: string }) =>
+    causes.some(
+      (cause) => cause.kind === "unserved" && cause.func === one.func && cause.queueName === one.queueName,
+    );
+  const all = unservedFunctions.filter((each) => !isCause(each));
   const most = rows === null ? all.length : Math.max(1, Math.floor(rows / 5));
   const label: Cell = { text: "not taken:", color: "yellow" };
   const shown = all.slice(0, most).map((each): Cell[] => [label, unclaimedText(each)]);

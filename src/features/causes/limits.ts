@@ -94,7 +94,7 @@ interface Use {
 }
 
 function useOf(limit: LimitInfo, oldestAge: number, { thresholds, now }: Facts): Use {
-  const { concurrency, rate, running, waiting, putOff, nextFreeAt } = limit;
+  const { concurrency, rate, running, waiting, putOff, putOffSince, nextFreeAt } = limit;
   const tasks = (waiting ?? 0) + (putOff ?? 0);
   // What waits behind a rate starts at its pace: the last one after all others.
   const between = rate === null ? 0 : rate.per / rate.limit;
@@ -102,14 +102,15 @@ function useOf(limit: LimitInfo, oldestAge: number, { thresholds, now }: Facts):
   const isOld = oldestAge >= thresholds.limitedAfter;
   const holdsFor = nextFreeAt === null ? 0 : nextFreeAt.getTime() - now;
   const isThrottled = nextFreeAt !== null && (rate === null || holdsFor > lastIn + between + lookTime);
-  // After a person has raised the rate, old tasks wait for their turns still. The limit is no cause then, if they start soon.
-  const isSlow = putOff === null || lastIn >= thresholds.limitedAfter / 2;
+  // A pending task may have waited for a worker: one waits for a rate since that has put it off. A new rate begins this time anew.
+  const waitsForRate = putOffSince === null ? 0 : now - putOffSince.getTime();
+  const isLate = putOff === null ? isOld : waitsForRate >= thresholds.limitedAfter;
   return {
     ...{ tasks, lastIn },
     isFull: isOld && concurrency !== null && running >= concurrency,
     isPaced:
       rate !== null &&
-      (lastIn >= thresholds.limitedAfter || (isOld && isSlow && nextFreeAt !== null && !isThrottled)),
+      (lastIn >= thresholds.limitedAfter || (isLate && nextFreeAt !== null && !isThrottled)),
     isThrottled: isOld && isThrottled,
   };
 }

@@ -2,7 +2,7 @@
 
 import type { WorkerHealth } from "../../base/tasks/worker-health.ts";
 import { typedDuration } from "../../base/text/durations.ts";
-import { argument, quoted } from "../../base/text/shell.ts";
+import { argument, quoted, servingOptions } from "../../base/text/shell.ts";
 import type { LimitInfo } from "../limits/methods.ts";
 import type { SchedulePile } from "./contract.ts";
 import type { CauseAction, CauseFix } from "./methods.ts";
@@ -23,7 +23,7 @@ export const thaw = ({ host, pid }: Pick<WorkerHealth, "host" | "pid">): CauseFi
 /** @param catchesUp whether the workers that it has will do */
 export const addWorkers = (queueName: string, catchesUp: boolean): CauseFix =>
   advised(
-    `${catchesUp ? "wait, or start" : "start"} more workers for it: \`dbq worker --queue ${quoted(queueName)} tasks.js\`; where its tasks wait for I/O, more slots do, too: \`--concurrency\``,
+    `${catchesUp ? "wait, or start" : "start"} more workers for it: \`dbq worker ${servingOptions([queueName])} tasks.js\`; where its tasks wait for I/O, more slots do, too: \`--concurrency\``,
   );
 
 export const raisePriority = (taskId: number): CauseFix =>

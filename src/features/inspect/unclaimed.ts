@@ -2,7 +2,7 @@
 import { systemClock } from "../../base/runtime/clock.ts";
 import type { PendingTasks } from "../../base/tasks/pending.ts";
 import type { WorkerHealth } from "../../base/tasks/worker-health.ts";
-import { quoted } from "../../base/text/shell.ts";
+import { quoted, servingOptions } from "../../base/text/shell.ts";
 import { sealedBy } from "../../base/values/sealed.ts";
 import type { TaskCount } from "../../store.ts";
 import type { LimitRecord, LimitState } from "../limits/contract.ts";
@@ -134,12 +134,16 @@ const leftText = "had a free slot and did not take it";
 const noDrainReason = "no drain carries its queue, as one did before";
 
 const startWorker = (queueName: string): string =>
-  `start a worker with the module that registers it: \`dbq worker --queue ${quoted(queueName)} tasks.js\``;
+  `start a worker with the module that registers it: \`dbq worker ${servingOptions([queueName])} tasks.js\``;
+
+/** `dbq drain` takes a comma in `--queue` for a mistake. */
+const drainedBy = (queueName: string): string =>
+  `--queue${queueName.includes(",") ? "-name" : ""} ${quoted(queueName)}`;
 
 const waitingForDrain = (tasks: UnclaimedTasks): UnclaimedTasks => ({
   ...tasks,
   reason: noDrainReason,
-  advice: `start its drain: \`dbq drain --queue ${quoted(tasks.queueName)} --to TARGET\``,
+  advice: `start its drain: \`dbq drain ${drainedBy(tasks.queueName)} --to TARGET\``,
 });
 
 const servingOf = (queueName: string, alive: readonly WorkerHealth[]) =>

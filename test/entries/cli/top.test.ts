@@ -26,6 +26,7 @@ function lookOf(queues: number, functions = 3): TopLook {
       ...{ wait: { ...none, p95: 12 }, run: { ...none, p50: 3, p95: 2_000 } },
     })),
     limits: [],
+    causes: [],
   };
 }
 

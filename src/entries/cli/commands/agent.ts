@@ -6,7 +6,13 @@ import { type Library, loadModules, moduleFiles } from "../modules.ts";
 import { announce, json, line, note, table } from "../output.ts";
 import { durationFrom, given, label, names, whole } from "../parse.ts";
 import { loadRedact } from "../redact.ts";
-import { contextOption, graceOption, maxTasksPerChildOption } from "../run-options.ts";
+import {
+  contextOption,
+  graceOption,
+  maxTasksPerChildOption,
+  queueNameOption,
+  queuesOf,
+} from "../run-options.ts";
 import { attemptEnds } from "../shutdown.ts";
 import { surviveRejections } from "../stray.ts";
 import { printChange } from "../task-events.ts";
@@ -26,6 +32,7 @@ interface RunOptions extends CommonOptions {
 interface AddOptions extends CommonOptions {
   funcs?: readonly string[];
   queue?: readonly string[];
+  queueName?: readonly string[];
   expires?: number;
 }
 
@@ -98,6 +105,7 @@ function addAdd(agent: Command): void {
     .argument("<name>", "the agent: letters, digits and . _ -")
     .option("--funcs <names>", "the functions that it may run, separated by commas; may be repeated", names)
     .option("--queue <names>", 'the queues whose tasks it may run (default: "default")', names)
+    .addOption(queueNameOption())
     .addOption(
       new Option(
         "--expires <duration>",
@@ -124,13 +132,19 @@ const managing = async () => await (await import("../../../index.ts")).loadManag
 
 // ---- dbq agent add, revoke; dbq agents -----------------------------------------------------------
 
-async function add(name: string, { funcs, queue: queues, expires, ...options }: AddOptions): Promise<void> {
+async function add(
+  name: string,
+  { funcs, queue: list, queueName, expires, ...options }: AddOptions,
+): Promise<void> {
   if (funcs === undefined)
     throw new UsageError("dbq agent add: name the functions that it may run: --funcs pdf,ocr");
   if (funcs.includes("*")) throw new UsageError('--funcs: name each function: "*" is no wildcard');
   const { addAgent } = await managing();
+  const queues = queuesOf(given({ queue: list, queueName }));
   await withExistingQueue(options, async (queue) => {
-    const added = await addAgent(queue, label(name), { funcs, ...given({ queues, expires }) }).catch(refused);
+    const added = await addAgent(queue, label(name), { funcs, ...queues, ...given({ expires }) }).catch(
+      refused,
+    );
     if (options.json) json(added);
     else {
       line(added.token);

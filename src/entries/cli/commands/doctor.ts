@@ -1,7 +1,8 @@
 import type { Command } from "commander";
-import type { Diagnosis, QueueHealth } from "../../../index.ts";
+import type { Cause, Diagnosis, QueueHealth } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import {
+  printCauses,
   printDrains,
   printLimitsOf,
   printWorkers,
@@ -40,11 +41,12 @@ async function doctor(modules: readonly string[], options: CommonOptions): Promi
   await withExistingQueue(options, async (queue) => {
     const health = withKit(await inspectWith(queue, files, options));
     const schedules = await queue.listSchedules();
+    const causes = await queue.listCauses();
     const problems = [...problemsOf(health), ...schedules.flatMap((each) => scheduleProblem(each) ?? [])];
     const { database, workers, unclaimed, drains, limits } = health;
     const ok = problems.length === 0;
-    if (options.json) json({ ok, problems, database, workers, untaken: unclaimed, drains, limits });
-    else print(health, problems);
+    if (options.json) json({ ok, problems, database, workers, untaken: unclaimed, drains, limits, causes });
+    else print(health, problems, causes);
     if (!ok) process.exitCode = 1;
   });
 }
@@ -78,18 +80,27 @@ function problemsOf(health: QueueHealth): string[] {
   ];
 }
 
-function print({ database, workers, drains, limits }: QueueHealth, problems: readonly string[]): void {
+function print(
+  { database, workers, drains, limits }: QueueHealth,
+  problems: readonly string[],
+  causes: readonly Cause[],
+): void {
   table(["FACT", "VALUE", ""], database.map(factRow));
   line("");
   printWorkers(workers);
   printDrains(drains);
   printLimitsOf(limits);
+  printCauses(causes);
   line("");
   for (const problem of problems) sentence({ text: "problem:", color: "red" }, problem);
-  line(
-    problems.length === 0 ? { text: "no problem was found", color: "green" } : `problems: ${problems.length}`,
-  );
+  line(problems.length === 0 ? noProblem(causes) : `problems: ${problems.length}`);
 }
+
+/** A pause of a person is a cause, and no problem of the database, a worker or a schedule. */
+const noProblem = (causes: readonly Cause[]): Cell =>
+  causes.length === 0
+    ? { text: "no problem was found", color: "green" }
+    : "no problem was found but what is listed above, as dbq causes has it";
 
 function factRow({ name, value, warning }: Diagnosis): Cell[] {
   const good: Cell = { text: "ok", color: "green" };

@@ -2,14 +2,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import type { Queue } from "../../../index.ts";
 import { type CommonOptions, logError, shown, stopWithFile, withExistingQueue } from "../database.ts";
+import { UsageError } from "../failure.ts";
 import { announce } from "../output.ts";
-import { duration, given, oneName, whole } from "../parse.ts";
+import { duration, given, label, oneName, whole } from "../parse.ts";
 import { graceOption } from "../run-options.ts";
 import { span } from "../text.ts";
 import { signals } from "../watch.ts";
 
 interface DrainCommandOptions extends CommonOptions {
-  queue: string;
+  queue?: string;
+  queueName?: string;
   to: string;
   batch?: number;
   keep?: number;
@@ -48,7 +50,8 @@ export function addDrain(program: Command): void {
     .description(
       "Carry the tasks of a queue into BullMQ or a stream of Redis until a signal stops it. A task is completed when its message has arrived.",
     )
-    .requiredOption("--queue <name>", "the queue whose tasks are sent, of all functions", oneName)
+    .option("--queue <name>", "the queue whose tasks are sent, of all functions", oneName)
+    .option("--queue-name <name>", "the same, of a queue whose name has a comma", label)
     .requiredOption(
       "--to <target>",
       "bullmq:redis://host:port/queue or stream:redis://host:port/key; ?db=<number>, ?prefix=<text>",
@@ -82,6 +85,7 @@ export function addDrain(program: Command): void {
 }
 
 async function carry(options: DrainCommandOptions): Promise<void> {
+  drainedBy(options);
   const library = await import("../../../index.ts");
   const drains = await library.loadDrains();
   const to = await drains.openDrainTarget(options.to, (error, where) => logError(error, where, options.json));
@@ -90,6 +94,14 @@ async function carry(options: DrainCommandOptions): Promise<void> {
   } finally {
     await to.close();
   }
+}
+
+/** @throws UsageError */
+function drainedBy({ queue, queueName }: DrainCommandOptions): string {
+  const name = queue ?? queueName;
+  if (name === undefined || (queue !== undefined && queueName !== undefined))
+    throw new UsageError("expected either --queue, or --queue-name");
+  return name;
 }
 
 type Dbq = typeof import("../../../index.ts");
@@ -103,7 +115,8 @@ async function run(
   library: Dbq & Drains,
   options: DrainCommandOptions,
 ): Promise<void> {
-  const { queue: queueName, batch, keep, ordered, onRefused, results, resultsWithin, lease } = options;
+  const queueName = drainedBy(options);
+  const { batch, keep, ordered, onRefused, results, resultsWithin, lease } = options;
   const carrier = library.drain(queue, {
     queueName,
     to,

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { QueueHealth, TaskCount, TaskStatus, WaitCounts } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { statuses } from "../filter.ts";
-import { printDrains, printLimitsOf, printWorkers, unclaimedProblem } from "../health-tables.ts";
+import { printCauses, printDrains, printLimitsOf, printWorkers, unclaimedProblem } from "../health-tables.ts";
 import { inspectWith, moduleFiles } from "../modules.ts";
 import { type Cell, json, line, sentence, table } from "../output.ts";
 import { shortened, span } from "../text.ts";
@@ -34,12 +34,16 @@ async function stats(modules: readonly string[], options: CommonOptions): Promis
     const { workers, unclaimed, frozen, drains, limits } = health;
     const schedules = scheduleCounts(await queue.listSchedules());
     const waits = await queue.countWaits();
+    const causes = await queue.listCauses();
     if (options.json)
       json({
         ...{ tasks, counts, workers, untaken: unclaimed, sealed: frozen, drains },
-        ...{ limits, schedules, waits },
+        ...{ limits, schedules, waits, causes },
       });
-    else print(counts, health, waits, schedules);
+    else {
+      print(counts, health, waits, schedules);
+      printCauses(causes);
+    }
   });
 }
 

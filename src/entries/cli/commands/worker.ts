@@ -13,7 +13,13 @@ import { type Library, loadModules, moduleFiles } from "../modules.ts";
 import { announce } from "../output.ts";
 import { durationFrom, names, whole } from "../parse.ts";
 import { showingOf } from "../redact.ts";
-import { contextOption, graceOption, maxTasksPerChildOption } from "../run-options.ts";
+import {
+  contextOption,
+  graceOption,
+  maxTasksPerChildOption,
+  queueNameOption,
+  queuesOf,
+} from "../run-options.ts";
 import { attemptEnds, Shutdown } from "../shutdown.ts";
 import { onExceptions, surviveRejections } from "../stray.ts";
 import { printChange } from "../task-events.ts";
@@ -21,6 +27,7 @@ import { isWatched, watch } from "../watch.ts";
 
 interface WorkerCommandOptions extends CommonOptions {
   queue?: readonly string[];
+  queueName?: readonly string[];
   concurrency: number;
   grace: number;
   lease: number;
@@ -57,6 +64,7 @@ export function addWorker(program: Command): void {
     .description("Import the modules that register tasks, and run tasks until a signal stops the worker.")
     .argument("<modules...>", "modules that call task() or registerTasks(), relative to the current folder")
     .option("--queue <names>", 'queues, separated by commas; may be repeated (default: "default")', names)
+    .addOption(queueNameOption())
     .option("--concurrency <number>", "how many tasks run at once", whole(1, 100_000), 10)
     .addOption(graceOption())
     .addOption(
@@ -101,7 +109,8 @@ async function run(
   options: WorkerCommandOptions,
   context: OpenContext | undefined,
 ): Promise<void> {
-  const { concurrency, lease, maxTasksPerChild, queue: queueName = ["default"] } = options;
+  const { concurrency, lease, maxTasksPerChild } = options;
+  const { queues: queueName = ["default"] } = queuesOf(options);
   const worker = new library.Worker(queue, {
     ...{ concurrency, lease, queueName },
     ...(maxTasksPerChild === undefined ? {} : { maxTasksPerChild }),
