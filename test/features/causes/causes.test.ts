@@ -497,15 +497,15 @@ describe("the limit that is offered is no cause any more", () => {
     const { queue, raw } = await queueOnFile();
     const name = uniqueName("rated");
     const rated = task(name, async () => {});
-    await queue.setLimit({ func: name }, { rate: { limit: 60, per: "1m" } });
+    await queue.setLimit({ func: name }, { rate: { limit: 6, per: "1m" } });
     await queue.enqueueTasks(Array.from({ length: 30 }, () => [rated] as const));
     const worker = await startedWorker(queue);
     await expect.poll(async () => (await queue.listLimits())[0]?.putOff, { timeout: 10_000 }).toBeGreaterThan(5);
-    // Those that were put off a moment ago start within half a minute: the rate is busy, and no cause.
+    // Those that were put off a moment ago start within five minutes: the rate is busy, and no cause.
     expect(await limitedOf(queue)).toEqual([]);
     raw.exec("update dbq_tasks set updated_at = updated_at - 660000 where put_off_by is not null");
     const [cause] = await limitedOf(queue);
-    expect(cause).toMatchObject({ func: name, fix: { action: { fields: { rate: "61/1m" } } } });
+    expect(cause).toMatchObject({ func: name, fix: { action: { fields: { rate: "9/1m" } } } });
     await takeOffer(queue, cause as Cause);
     expect(await limitedOf(queue)).toEqual([]);
     await worker.stop();
