@@ -15,6 +15,9 @@ import type {
 } from "./contract.ts";
 import type { Cause, CauseKind, ReadCauseThresholds } from "./methods.ts";
 
+/** How many attempts of a function in a queue have ended, and how many of them failed. */
+export type RecentAttempts = Pick<FunctionStats, "queueName" | "func" | "count" | "failed">;
+
 /** What one look has found. */
 export interface Facts {
   /** Milliseconds since 1970. */
@@ -25,7 +28,7 @@ export interface Facts {
   backlog: readonly PendingTasks[];
   limits: readonly LimitInfo[];
   /** The attempts that ended within `failingWithin`. */
-  recent: readonly FunctionStats[];
+  recent: readonly RecentAttempts[];
   /** Those of the last hour. */
   usual: readonly FunctionStats[];
   running: readonly RunningAttempt[];

@@ -109,8 +109,7 @@ function useOf(limit: LimitInfo, oldestAge: number, { thresholds, now }: Facts):
     ...{ tasks, lastIn },
     isFull: isOld && concurrency !== null && running >= concurrency,
     isPaced:
-      rate !== null &&
-      (lastIn >= thresholds.limitedAfter || (isLate && nextFreeAt !== null && !isThrottled)),
+      rate !== null && (lastIn >= thresholds.limitedAfter || (isLate && nextFreeAt !== null && !isThrottled)),
     isThrottled: isOld && isThrottled,
   };
 }
