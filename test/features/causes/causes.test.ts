@@ -500,7 +500,9 @@ describe("the limit that is offered is no cause any more", () => {
     await queue.setLimit({ func: name }, { rate: { limit: 6, per: "1m" } });
     await queue.enqueueTasks(Array.from({ length: 30 }, () => [rated] as const));
     const worker = await startedWorker(queue);
-    await expect.poll(async () => (await queue.listLimits())[0]?.putOff, { timeout: 10_000 }).toBeGreaterThan(5);
+    await expect
+      .poll(async () => (await queue.listLimits())[0]?.putOff, { timeout: 10_000 })
+      .toBeGreaterThan(5);
     // Those that were put off a moment ago start within five minutes: the rate is busy, and no cause.
     expect(await limitedOf(queue)).toEqual([]);
     raw.exec("update dbq_tasks set updated_at = updated_at - 660000 where put_off_by is not null");
