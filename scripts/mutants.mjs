@@ -163,6 +163,7 @@ async function unmutated(mutants, copies) {
   const durations = new Map();
   const broken = await invalid(mutants, copies);
   if (broken.length > 0) return { broken, durations };
+  copies.compile();
   const tests = testsOf(mutants);
   const { report } = await copies.first.test(tests);
   for (const test of tests) {
@@ -210,6 +211,7 @@ async function repeat(mutants, copies, times, json) {
   const tests = testsOf(mutants);
   /** @type {Record<string, string[]>} */
   const failures = {};
+  copies.compile();
   for (let round = 1; round <= times; round += 1) {
     const { report, ms } = await copies.first.test(tests);
     const failed = tests
