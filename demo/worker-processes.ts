@@ -1,10 +1,11 @@
 /** Starts the worker processes, replaces one that dies, and stops them all. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { extname, join } from "node:path";
 import { stopped } from "./stopped.ts";
 
-const program = fileURLToPath(new URL("worker.ts", import.meta.url));
+// The tests run what `tsc` has compiled of the demo.
+const program = join(import.meta.dirname, `worker${extname(import.meta.filename)}`);
 
 /** A service manager would replace a worker that dies. After so many deaths the fault is not accidental. */
 const mostReplacements = 20;

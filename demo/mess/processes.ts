@@ -1,11 +1,12 @@
 /** The worker processes of the mess: one is stopped by SIGSTOP, one ends again and again, and one works. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { extname, join } from "node:path";
 import { stopped } from "../stopped.ts";
 import type { Role } from "./worker.ts";
 
-const program = fileURLToPath(new URL("worker.ts", import.meta.url));
+// The tests run what `tsc` has compiled of the demo.
+const program = join(import.meta.dirname, `worker${extname(import.meta.filename)}`);
 
 /** Crashes after which the function has killed enough workers. */
 const mostRestarts = 500;

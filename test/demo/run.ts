@@ -1,9 +1,13 @@
-/** Runs the demo as a program, as its users do. */
+/** Runs the demo as a program: what `tsc` has compiled of it, which starts in a third of the time. `npm run demo` runs the sources. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll } from "vitest";
 
 const project = fileURLToPath(new URL("../..", import.meta.url));
+const compiled = process.env.DBQ_COMPILED;
+const program =
+  compiled === undefined ? ["--import", "tsx", "demo/main.ts"] : [join(compiled, "demo/main.js")];
 
 export interface Ended {
   code: number | null;
@@ -25,7 +29,7 @@ export interface Running {
 }
 
 export function startDemo(...args: string[]): Running {
-  const child = spawn(process.execPath, ["--import", "tsx", "demo/main.ts", ...args], {
+  const child = spawn(process.execPath, [...program, ...args], {
     cwd: project,
     stdio: ["ignore", "pipe", "pipe"],
   });
