@@ -14,6 +14,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -22,6 +23,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { packedFolder } from "../../scripts/compile-fixtures.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -41,7 +43,7 @@ export class Installation {
   /** @param tools packages of the repository that the projects use beside what dbq declares */
   install(tools: readonly string[]): void {
     mkdirSync(this.package, { recursive: true });
-    execFileSync("tar", ["-xzf", this.#pack(), "-C", this.package, "--strip-components", "1"]);
+    execFileSync("tar", ["-xzf", tarball(), "-C", this.package, "--strip-components", "1"]);
     this.#link(tools);
   }
 
@@ -72,24 +74,6 @@ export class Installation {
     return JSON.parse(readFileSync(join(this.package, "package.json"), "utf8"));
   }
 
-  /** Packs a copy of the tree, since the build of the tree may be in use. @returns the tarball's path */
-  #pack(): string {
-    const copy = join(this.folder, "packed");
-    const left = new Set(["node_modules", ".git", "dist", "site", "coverage"]);
-    cpSync(root, copy, { recursive: true, filter: (path) => path === root || !left.has(basename(path)) });
-    symlinkSync(join(root, "node_modules"), join(copy, "node_modules"), "junction");
-    const { stdout } = expectSuccess(
-      spawnSync("npm", ["pack", "--json", "--pack-destination", this.folder], {
-        ...settings(copy),
-        shell: process.platform === "win32",
-      }),
-    );
-    // npm prints the build's output before the JSON.
-    const [{ filename }] = JSON.parse(stdout.slice(stdout.search(/^\[/m)));
-    rmSync(copy, { recursive: true, force: true });
-    return join(this.folder, filename);
-  }
-
   /** An empty project beside the installed packages, with the files given. */
   project(name: string, manifest: object, files: Record<string, string>): Project {
     const project = new Project(join(this.folder, name));
@@ -100,6 +84,66 @@ export class Installation {
   remove(): void {
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** Milliseconds in which another process has packed the package. */
+const longestPack = 120_000;
+
+/**
+ * The package, packed once for all test files of a run: a build takes longer than many of their tests. The first that asks packs
+ * it in the folder of the run's compiled sources, and the others wait. @returns the tarball's path
+ */
+function tarball(): string {
+  const folder = join(process.env.DBQ_COMPILED ?? mkdtempSync(join(tmpdir(), "dbq-package-")), packedFolder);
+  const path = join(folder, "dbq-ts.tgz");
+  for (const end = Date.now() + longestPack; !existsSync(path); Atomics.wait(never, 0, 0, 100)) {
+    if (isMade(folder)) packTo(path);
+    if (Date.now() > end) throw new Error(`the test file that packs the package has not done so: ${folder}`);
+  }
+  return path;
+}
+
+const never = new Int32Array(new SharedArrayBuffer(4));
+
+/** Makes a folder. @returns false when it was there */
+function isMade(folder: string): boolean {
+  try {
+    mkdirSync(folder);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+/** Packs a copy of the tree, since the build of the tree may be in use. Where that fails, the next test file tries it. */
+function packTo(path: string): void {
+  const copy = mkdtempSync(join(tmpdir(), "dbq-package-"));
+  try {
+    renameSync(pack(copy, dirname(path)), path);
+  } catch (error) {
+    rmSync(dirname(path), { recursive: true });
+    throw error;
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+/** @returns the tarball's path */
+function pack(copy: string, folder: string): string {
+  const left = new Set(["node_modules", ".git", "dist", "site", "coverage"]);
+  cpSync(root, copy, { recursive: true, filter: (path) => path === root || !left.has(basename(path)) });
+  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"), "junction");
+  const { stdout } = expectSuccess(
+    spawnSync("npm", ["pack", "--json", "--pack-destination", folder], {
+      ...settings(copy),
+      timeout: longestPack,
+      shell: process.platform === "win32",
+    }),
+  );
+  // npm prints the build's output before the JSON.
+  const [{ filename }] = JSON.parse(stdout.slice(stdout.search(/^\[/m)));
+  return join(folder, filename);
 }
 
 export class Project {
