@@ -14,7 +14,7 @@ import { judged, keyOf } from "./mutant-verdict.mjs";
  * @typedef {import("../test/mutants/mutant.ts").Mutant} Mutant
  * @typedef {import("./mutant-verdict.mjs").Verdict} Verdict
  * @typedef {Verdict & { mutant: Mutant, file: string, runs: number }} Judgement `ms`: of the last run, the start of vitest included
- * @typedef {{ only?: string[], core?: true, list?: true, dryRun?: true, jobs: number, json?: true, times?: number }} Options
+ * @typedef {{ only?: string[], core?: true, list?: true, dryRun?: true, checked?: true, jobs: number, json?: true, times?: number }} Options
  */
 
 /** Of a test with its fault, before the fault counts as survived. */
@@ -31,7 +31,7 @@ Examples:
   $ npm run mutants -- --only settle rescue --jobs 1
   $ npm run mutants -- --list
   $ npm run --silent mutants -- --json > mutants.json
-  $ npm run mutants -- --core     (as CI does it)
+  $ npm run mutants -- --core --checked     (as CI does it, after a dry run of all)
   $ npm run mutants -- --times 50     (no faults: the named tests alone, to find those that fail now and then)`;
 
 /** @param {string[]} args @returns {Options} */
@@ -42,6 +42,7 @@ function read(args) {
     .option("--core", "only the faults of the claim and of the settlement")
     .option("--list", "print the faults and their tests, and run nothing")
     .option("--dry-run", "say whether each fault has its place and compiles, and run no test")
+    .option("--checked", "do not look first whether the faults compile: a dry run has done so")
     .option("--jobs <number>", "how many run side by side", atLeastOne, Copies.cores)
     .option("--json", "print JSON on stdout, and nothing else there")
     .option("--times <number>", "run the named tests so many times without any fault", atLeastOne)
@@ -74,10 +75,12 @@ function chosen({ mutants, coreFaults }, { core, only }) {
  * @param {Options} options
  * @returns {Promise<boolean>} whether all is well
  */
-async function run(mutants, { jobs, json, times, dryRun }) {
+async function run(mutants, { jobs, json, times, dryRun, checked }) {
   const copies = new Copies(dryRun ? 1 : Math.min(jobs, mutants.length));
   const act = (/** @type {readonly Mutant[]} */ possible) =>
-    times === undefined ? judgeAll(possible, copies, json) : repeat(possible, copies, times, json);
+    times === undefined
+      ? judgeAll(possible, copies, { json, checked })
+      : repeat(possible, copies, times, json);
   try {
     if (dryRun) return await areValid(mutants, copies);
     return await withServers(mutants, copies.text, act);
@@ -89,12 +92,12 @@ async function run(mutants, { jobs, json, times, dryRun }) {
 /**
  * @param {readonly Mutant[]} mutants
  * @param {Copies} copies
- * @param {boolean | undefined} json
+ * @param {{ json: true | undefined, checked: true | undefined }} options
  */
-async function judgeAll(mutants, copies, json) {
+async function judgeAll(mutants, copies, { json, checked }) {
   const begun = performance.now();
   console.error(`compiling ${mutants.length} faults, and running their tests without them`);
-  const { broken, durations } = await unmutated(mutants, copies);
+  const { broken, durations } = await unmutated(mutants, copies, checked);
   if (broken.length > 0) {
     for (const line of broken) console.error(line);
     console.error(`${broken.length} errors: nothing was judged`);
@@ -156,12 +159,13 @@ function limitOf({ hangs, caughtBy }, durations) {
  * long the tests take, in milliseconds.
  * @param {readonly Mutant[]} mutants
  * @param {Copies} copies
+ * @param {true | undefined} checked
  * @returns {Promise<{ broken: string[], durations: Map<string, number> }>}
  */
-async function unmutated(mutants, copies) {
+async function unmutated(mutants, copies, checked) {
   /** @type {Map<string, number>} */
   const durations = new Map();
-  const broken = await invalid(mutants, copies);
+  const broken = checked ? copies.places.misfits(mutants) : await invalid(mutants, copies);
   if (broken.length > 0) return { broken, durations };
   copies.compile();
   const tests = testsOf(mutants);
