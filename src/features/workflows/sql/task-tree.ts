@@ -15,6 +15,8 @@ function treeStatements(d: Dialect) {
     /** In the order of their ids, so that two transactions do not wait for each other. */
     lockTasks: (p) => sql`select ${task} from ${d.tasksWithIds(p.ids)} order by id ${d.locked}`,
 
+    lockIds: (p) => sql`select id from ${d.tasksWithIds(p.ids)} order by id ${d.locked}`,
+
     lockRunning: (p) => sql`
       select root_id from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} ${d.locked}`,
 
@@ -29,9 +31,11 @@ function treeStatements(d: Dialect) {
 }
 
 export class TaskTree {
+  readonly #d: Dialect;
   readonly #s: ReturnType<typeof treeStatements>;
 
   constructor({ dialect }: Texts) {
+    this.#d = dialect;
     this.#s = treeStatements(dialect);
   }
 
@@ -39,6 +43,11 @@ export class TaskTree {
   *lock(ids: readonly number[]): Program<Map<number, TaskRecord>> {
     const found = yield* rows(this.#s.lockTasks, { ids: JSON.stringify([...new Set(ids)]) });
     return new Map(found.map(toTaskRecord).map((task) => [task.id, task]));
+  }
+
+  /** Locks these tasks, and reads nothing of them. With one writer at a time they stay as they are without that. */
+  *lockOnly(ids: Iterable<number>): Program<void> {
+    if (!this.#d.oneWriter) yield* rows(this.#s.lockIds, { ids: JSON.stringify([...new Set(ids)]) });
   }
 
   /** The row of a task, with its first ancestor, if it still runs at this generation: until the transaction ends, no other one ends it. */
