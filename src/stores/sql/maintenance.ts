@@ -81,8 +81,8 @@ export class MaintenanceOperations {
   readonly #looks: DueLooks;
   /** What else has to happen in the transaction in which tasks are charged with a crash. Undefined costs nothing. */
   onCrash: ((crashes: readonly Crash[]) => Program<void>) | undefined;
-  /** What else is deleted with tasks. @param ids as JSON */
-  onRemove: ((ids: string) => Program<void>) | undefined;
+  /** What else happens when tasks are deleted. @param ids as JSON. @param remove deletes the tasks, and returns how many they were */
+  onRemove: ((ids: string, remove: () => Program<number>) => Program<number>) | undefined;
 
   constructor({ statements, dialect }: Texts, transitions: Transitions, looks: DueLooks) {
     this.#s = statements;
@@ -171,8 +171,8 @@ export class MaintenanceOperations {
     const ids = JSON.stringify(found.map(([id]) => Number(id)));
     yield* count(this.#s.deleteAttempts, { ids });
     yield* count(this.#s.deleteLogs, { ids });
-    if (this.onRemove) yield* this.onRemove(ids);
-    return yield* count(this.#s.deleteTasks, { ids });
+    const remove = () => count(this.#s.deleteTasks, { ids });
+    return yield* this.onRemove ? this.onRemove(ids, remove) : remove();
   }
 
   // ---- dead workers --------------------------------------------------------------------------

@@ -1,4 +1,5 @@
 /** What a task promises that waits for more children than it has single waits for, on each database. */
+import { sql } from "drizzle-orm";
 import { describe, expect, test } from "vitest";
 import { internalsOf } from "../../../src/features/queue.ts";
 import { manyChildren } from "../../../src/features/workflows/sql/fan-in.ts";
@@ -25,6 +26,15 @@ export function manyChildrenCases(database: string, place: () => Promise<string>
 
   async function childrenOf(queue: Queue, id: number): Promise<number[]> {
     return await internalsOf(queue).store.workflows.children(id, 10_000);
+  }
+
+  /** As other programs do, which tell no parent. */
+  async function deleteByHand(queue: Queue, ids: readonly number[]): Promise<void> {
+    const text = sql.raw(`delete from dbq_tasks where id in (${ids.join()})`);
+    await queue.transaction((tx: unknown) => {
+      const { run, execute } = tx as Record<"run" | "execute", ((text: unknown) => unknown) | undefined>;
+      return run ? void run.call(tx, text) : execute?.call(tx, text);
+    });
   }
 
   describe(`many children on ${database}`, () => {
@@ -153,17 +163,51 @@ export function manyChildrenCases(database: string, place: () => Promise<string>
       await worker.stop();
       const ids = await childrenOf(queue, id);
       const { workflows } = internalsOf(queue).store;
-      // A delete by hand tells no parent.
-      await queue.deleteTasks({ func: last.taskName });
+      await deleteByHand(queue, [ids.at(-1) as number]);
       expect(await workflows.repair(0, 10)).toEqual({ woken: 1, last: undefined });
       expect(await waitsOf(queue, id)).toMatchObject([{ target: String(ids.at(-2)) }]);
-      await queue.deleteTasks({ queueName: "held" });
+      await deleteByHand(queue, ids);
       await workflows.repair(0, 10);
       expect(await statusOf(queue, id)).toBe("pending");
+    });
+
+    test("a deleted child wakes the task of all at once, and that of settled with the last of them", async () => {
+      const queue = await temporaryQueue({}, await place());
+      const worker = await startedWorker(queue, { concurrency: 2 });
+      const held = named((n: number) => n, { queueName: "held" });
+      const deleted = named((n: number) => n, { queueName: "held" });
+      const children = () => numbers.map((n) => child(n === 7 ? deleted : held, n));
+      const strict = await queue.enqueueTask(named(() => all(children())));
+      const patient = await queue.enqueueTask(named(() => settled(children())));
+      for (const id of [strict, patient]) await parked(queue, id);
+      await worker.stop();
+      await queue.deleteTasks({ func: deleted.taskName });
+      expect(await statusOf(queue, strict)).toBe("pending");
+      expect(await statusOf(queue, patient)).toBe("waiting");
+      await queue.deleteTasks({ queueName: "held" });
+      expect(await statusOf(queue, patient)).toBe("pending");
     });
   });
 
   describe(`groups of many on ${database}`, () => {
+    test("a deleted member cancels a group with onFailure cancel, and what is behind it", async () => {
+      const queue = await temporaryQueue({}, await place());
+      const leaf = named((n: number) => n);
+      const deleted = named((n: number) => n);
+      const members = numbers.map((n) => [n === 5 ? deleted : leaf, n] as const);
+      const group = await queue.enqueueGroup(members, { then: leaf.with({ priority: 9 }) as never });
+      await queue.deleteTasks({ func: deleted.taskName });
+      expect(await queue.awaitGroup(group.id, patience)).toMatchObject({ cancelled: many - 1 });
+      const behind = await end(queue, group.thenId as number);
+      expect([behind.status, behind.error?.message]).toEqual([
+        "cancelled",
+        expect.stringContaining("cancelled"),
+      ]);
+      expect((await end(queue, group.id)).error?.message).toContain(
+        `task ${group.ids[5]}, which it waited for, was deleted`,
+      );
+    });
+
     test("a group has one wait, takes more members, and ends with the last of them", async () => {
       const queue = await start({ concurrency: 2 });
       const leaf = named((n: number) => n);

@@ -4,12 +4,13 @@ import { isEnding } from "../../../base/values/ending.ts";
 import { groupBy } from "../../../base/values/group-by.ts";
 import { withArgument } from "../../../base/values/sealed.ts";
 import { listed } from "../../../stores/sql/columns.ts";
-import type { Dialect } from "../../../stores/sql/dialect.ts";
+import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
 import type { Ending } from "../../../stores/sql/endings.ts";
 import type { CoreOperations } from "../../../stores/sql/operations.ts";
 import { changes, type Program, rewindCursors, rows } from "../../../stores/sql/program.ts";
 import { taskColumns, toTaskRecord } from "../../../stores/sql/rows.ts";
 import { type Statement, stateChange, still } from "../../../stores/sql/statements.ts";
+import { isUnfinished as unfinished } from "../../../stores/sql/statuses.ts";
 import { cancelled, type TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Transitions } from "../../../stores/sql/transitions.ts";
 import { isFinished, type TaskRecord } from "../../../task.ts";
@@ -26,6 +27,9 @@ function endStatements(d: Dialect) {
     parents: (p) =>
       sql`select id, parent_id from dbq_tasks where ${d.among("id", p.ids)} and parent_id is not null`,
 
+    unfinishedChildren: (p) => sql`
+      select id, parent_id from dbq_tasks where ${d.among("id", p.ids)} and parent_id is not null and ${sql.raw(unfinished)}`,
+
     unstarted: (p) => sql`
       select ${task} from ${d.tasks} where parent_id = ${d.only(p.parentId)} and status in ('pending', 'scheduled', 'waiting') ${d.skipLocked}`,
 
@@ -41,7 +45,7 @@ function endStatements(d: Dialect) {
 }
 
 /** A child that has ended or is gone. `parentId`: undefined if it is not known. */
-type End = Pick<Ending, "id" | "kind" | "parentId"> & { result?: string | null };
+type End = Pick<Ending, "id" | "kind" | "parentId"> & { result?: string | null; gone?: boolean };
 
 export class ChildEnds {
   readonly #s: ReturnType<typeof endStatements>;
@@ -70,23 +74,44 @@ export class ChildEnds {
     const unknown = endings.filter(({ parentId }) => parentId === undefined).map(({ id }) => id);
     const found = unknown.length === 0 ? [] : yield* rows(this.#s.parents, { ids: JSON.stringify(unknown) });
     const parents = new Map(found.map(([id, parentId]) => [Number(id), Number(parentId)]));
-    for (const { id, parentId } of endings) if (parentId) parents.set(id, parentId);
+    const parentOf = ({ id, parentId }: Ending) => parentId ?? parents.get(id);
+    yield* this.#tellParents(endings.map((ending): End => ({ ...ending, parentId: parentOf(ending) })));
+  }
+
+  /**
+   * Deletes tasks, and tells those that wait for one which has not ended. Upkeep finds that a child is gone if a wait names it; of
+   * very many children a wait names one, so nothing else would tell of the others.
+   * @param ids as JSON
+   */
+  *removing(ids: string, remove: () => Program<number>): Program<number> {
+    const found = yield* rows(this.#s.unfinishedChildren, { ids });
+    const removed = yield* remove();
+    const gone = ([id, parentId]: Row): End => ({
+      ...{ id: Number(id), parentId: Number(parentId), kind: "failed", gone: true },
+    });
+    yield* this.#tellParents(found.map(gone));
+    return removed;
+  }
+
+  *#tellParents(children: readonly End[]): Program<void> {
+    const parents = new Map<number, number>();
+    for (const { id, parentId } of children) if (parentId) parents.set(id, parentId);
     if (parents.size === 0) return;
     // Before the look at their waits: a parent that is about to wait has written them when this lock is free.
-    const tasks = yield* this.#tree.lock([...parents.values()]);
+    yield* this.#tree.lockOnly(parents.values());
     const over = (yield* this.#waits.forTargets(parents.keys())).filter(
       (one) => one.kind === "child" && parents.get(Number(one.target)) === one.taskId,
     );
-    const ends = new Map(
-      endings.map((ending) => [ending.id, { ...ending, parentId: parents.get(ending.id) } as End]),
-    );
+    const ends = new Map(children.map((end) => [end.id, end]));
     const named = new Set(over.filter(({ mode }) => !rangeIn(mode)).map(({ target }) => Number(target)));
     // What has a wait of its own is not among those for which one wait stands: so a task with thousands of waits is not read.
     const cutting = [...ends.values()].flatMap(({ id, kind, parentId }) =>
       kind !== "completed" && parentId && !named.has(id) ? [parentId] : [],
     );
     if (cutting.length > 0) over.push(...(yield* this.#waits.rangesOf(cutting)));
-    yield* this.#endWaits(over, tasks, ends);
+    if (over.length === 0) return;
+    // Most ends of many children come to nobody: a row of a task is read only if a wait of it may be over.
+    yield* this.#endWaits(over, yield* this.#tree.lock(over.map(({ taskId }) => taskId)), ends);
   }
 
   *repair(after: number, limit: number): Program<{ woken: number; last: number | undefined }> {
@@ -104,7 +129,7 @@ export class ChildEnds {
     const children = [...new Set(waits.map(({ target }) => Number(target)))];
     const { tasks, gone } = yield* this.#tasks.findEnded(children);
     const ends = new Map<number, End>([
-      ...gone.map((id) => [id, { id, kind: "failed" }] as const),
+      ...gone.map((id) => [id, { id, kind: "failed", gone: true }] as const),
       ...tasks.map((task) => [task.id, { ...task, kind: task.status as End["kind"] }] as const),
     ]);
     const over = waits.filter(({ target }) => ends.has(Number(target)));
@@ -246,7 +271,8 @@ export class ChildEnds {
 
 const isUnfinished = ({ status }: TaskRecord): boolean => !isFinished(status);
 
-function because({ id, kind }: End): string {
-  const message = `task ${id}, which it waited for, ${kind === "cancelled" ? "was cancelled" : "has failed"}`;
+function because({ id, kind, gone }: End): string {
+  const how = gone ? "was deleted" : kind === "cancelled" ? "was cancelled" : "has failed";
+  const message = `task ${id}, which it waited for, ${how}`;
   return JSON.stringify({ name: "TaskCancelled", message });
 }
