@@ -498,29 +498,35 @@ export function undoCases(database: string, place: () => Promise<string>): void 
       expect(undone).toEqual(["part", "caught"]);
     });
 
-    test("an undone step counts as not stored: a retry runs it again under another key, and undoes it again", async () => {
-      const { queue } = await start();
-      const [keys, undone] = [[] as unknown[], [] as unknown[]];
-      const flow = named(
-        async () => {
-          await step("charge", () => keys.push(currentTask().stepKey), {
-            undo: () => undone.push(currentTask().stepKey),
-          });
-          if (keys.length < 3) throw new Error("bad");
-          return "done";
-        },
-        { maxRetries: 0 },
-      );
-      const id = await queue.enqueueTask(flow);
-      for (const times of [1, 2]) {
-        expect(await end(queue, id)).toMatchObject({ status: "failed" });
-        expect([new Set(keys).size, new Set(undone).size]).toEqual([times, times]);
-        await queue.retryTask(id);
-      }
-      expect(await end(queue, id)).toMatchObject({ status: "completed", result: "done" });
-      expect([new Set(keys).size, undone.length]).toEqual([3, 2]);
-      expect(await states(queue, id)).toEqual([["charge", "wanted"]]);
-    });
+    test.each([
+      ["a retry", undefined],
+      ["a retry from this step", { fromStep: "charge" }],
+    ])(
+      "an undone step counts as not stored: %s runs it again under another key, and undoes it again",
+      async (_, options) => {
+        const { queue } = await start();
+        const [keys, undone] = [[] as unknown[], [] as unknown[]];
+        const flow = named(
+          async () => {
+            await step("charge", () => keys.push(currentTask().stepKey), {
+              undo: () => undone.push(currentTask().stepKey),
+            });
+            if (keys.length < 3) throw new Error("bad");
+            return "done";
+          },
+          { maxRetries: 0 },
+        );
+        const id = await queue.enqueueTask(flow);
+        for (const times of [1, 2]) {
+          expect(await end(queue, id)).toMatchObject({ status: "failed" });
+          expect([new Set(keys).size, new Set(undone).size]).toEqual([times, times]);
+          await queue.retryTask(id, options);
+        }
+        expect(await end(queue, id)).toMatchObject({ status: "completed", result: "done" });
+        expect([new Set(keys).size, undone.length]).toEqual([3, 2]);
+        expect(await states(queue, id)).toEqual([["charge", "wanted"]]);
+      },
+    );
 
     test("a worker that stops leaves its undos to the next one", async () => {
       const { queue, worker } = await start();

@@ -82,8 +82,9 @@ function stepStatements(d: Dialect) {
     deleteStep: (p) => sql`
       delete from dbq_steps where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
 
-    deleteStepsFrom: (p) =>
-      sql`delete from dbq_steps where task_id = ${p.taskId} and seq >= ${d.integer(p.seq)}`,
+    /** Not those that were undone: they count as not stored, and the next step of such a name has another key by them. */
+    deleteStepsFrom: (p) => sql`
+      delete from dbq_steps where task_id = ${p.taskId} and seq >= ${d.integer(p.seq)} and coalesce(undo_state, '') <> 'done'`,
 
     deleteStepsOf: (p) => sql`delete from dbq_steps where ${d.among("task_id", p.ids)}`,
   } satisfies Record<string, Statement>;
