@@ -61,6 +61,16 @@ export function encryptedScheduleWrites(inner: ScheduleWrites, sealer: Sealer): 
     now,
     schedules: schedules.map((one) => openSchedule(sealer, one)),
   });
+  const over =
+    (change: ScheduleWrites["change"]) =>
+    <C extends ScheduleChange>(
+      name: string,
+      decide: (schedule: ScheduleRecord | undefined, now: number) => C,
+    ): MaybePromise<ChangedSchedule<C>> =>
+      mapMaybe(
+        change(name, (raw, now) => kept(sealer, raw, decide(raw && openSchedule(sealer, raw), now))),
+        asGiven<C>,
+      );
   return {
     list: (meant) => mapMaybe(inner.list(meant), opened),
     define: (names, decide) =>
@@ -68,14 +78,8 @@ export function encryptedScheduleWrites(inner: ScheduleWrites, sealer: Sealer): 
         const state = decide(name, raw && openSchedule(sealer, raw), now);
         return state && rowOf(sealer, raw, state);
       }),
-    change: <C extends ScheduleChange>(
-      name: string,
-      decide: (schedule: ScheduleRecord | undefined, now: number) => C,
-    ): MaybePromise<ChangedSchedule<C>> =>
-      mapMaybe(
-        inner.change(name, (raw, now) => kept(sealer, raw, decide(raw && openSchedule(sealer, raw), now))),
-        asGiven<C>,
-      ),
+    change: over(inner.change),
+    make: over(inner.make),
     remove: (name) => inner.remove(name),
   };
 }
@@ -87,6 +91,7 @@ export function encryptedSchedules(inner: ScheduleStore, sealer: Sealer): Schedu
     list: async (meant) => await writes.list(meant),
     define: async (names, decide) => await writes.define(names, decide),
     change: async (name, decide) => await writes.change(name, decide),
+    make: async (name, decide) => await writes.make(name, decide),
     remove: async (name) => await writes.remove(name),
     fire: async <C extends ScheduleChange>(
       limit: number,

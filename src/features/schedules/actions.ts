@@ -244,7 +244,7 @@ export class Actions implements ScheduleActions {
       if (problem !== null) throw new TypeError(`${owner}: the schedule "${name}" is broken: ${problem}`);
       return of(schedule);
     };
-    return mapMaybe(this.#store.change(name, decide), ({ made }) => {
+    return mapMaybe(this.#store.make(name, decide), ({ made }) => {
       this.#wake();
       return made;
     });

@@ -97,6 +97,9 @@ export interface ScheduleWrites {
     decide: (schedule: ScheduleRecord | undefined, now: number) => C,
   ): MaybePromise<ChangedSchedule<C>>;
 
+  /** The same for a change that makes tasks: the store does not repeat it once it may have happened. @throws OutcomeUnknownError */
+  make: ScheduleWrites["change"];
+
   /** Deletes a schedule; its tasks stay. False: there is none of this name. */
   remove(name: string): MaybePromise<boolean>;
 }
@@ -109,6 +112,7 @@ export interface ScheduleStore extends ScheduleWrites {
     name: string,
     decide: (schedule: ScheduleRecord | undefined, now: number) => C,
   ): Promise<ChangedSchedule<C>>;
+  make: ScheduleStore["change"];
   remove(name: string): Promise<boolean>;
 
   /** Milliseconds until the next schedule is due; undefined: none is. One look into an index. */

@@ -5,10 +5,7 @@ import type { DuplicatePolicy, Inserted, NewTask, NewWorker, Operated } from "..
 import type { TaskRecord } from "../../task.ts";
 import type { Program } from "../sql/program.ts";
 import { hasTexts } from "../sql/tasks.ts";
-import type { RepeatPolicy, ServerRunner, ServerSteps } from "./run.ts";
-
-/** A second run would do it twice. */
-export const once: RepeatPolicy = { repeatable: false, waitForServer: true };
+import { once, type RepeatPolicy, type ServerRunner, type ServerSteps } from "./run.ts";
 
 /** One locked row must not delay the settlements of other tasks: after this time, each is settled by itself. */
 export const settlingAndClaiming: RepeatPolicy = { ...once, lockedLimit: 3_000 };

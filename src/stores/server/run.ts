@@ -278,6 +278,9 @@ export interface RepeatPolicy {
 /** Generations fence operations: a second run finds nothing to do. */
 const fenced: RepeatPolicy = { repeatable: true, waitForServer: true };
 
+/** A second run would do it twice. */
+export const once: RepeatPolicy = { repeatable: false, waitForServer: true };
+
 /** While a queue opens, a server that cannot be reached is an error at once. */
 export const atOpening: RepeatPolicy = { repeatable: true, waitForServer: false };
 
@@ -306,21 +309,25 @@ export class ServerRunner implements Runner {
   readonly write = <T>(op: (tries: number) => Program<T>, policy = fenced): Promise<T> =>
     this.#retrying((execution, tries) => execution.atomically(() => op(tries)), policy);
 
+  readonly writeOnce = <T>(op: () => Program<T>): Promise<T> => this.write(op, once);
+
   /** Runs operations for calls of the app, each of which rejects with a RequestTimeoutError after `limit` milliseconds. */
-  limited(limit: number): Pick<ServerRunner, "run" | "write"> {
+  limited(limit: number): Pick<ServerRunner, "run" | "write" | "writeOnce"> {
     const within = async <T>(call: (deadline: Deadline) => Promise<T>): Promise<T> => {
       const deadline = new Deadline(this.#pool.name, limit);
       return await deadline.race(call(deadline)).finally(() => deadline.clear());
     };
+    const write: ServerRunner["write"] = (op, policy = fenced) =>
+      within((deadline) =>
+        this.#retrying((execution, tries) => execution.atomically(() => op(tries)), policy, deadline),
+      );
     return {
       run: (op, policy = fenced) =>
         within((deadline) =>
           this.#retrying((execution, tries) => execution.run(op(tries)), policy, deadline),
         ),
-      write: (op, policy = fenced) =>
-        within((deadline) =>
-          this.#retrying((execution, tries) => execution.atomically(() => op(tries)), policy, deadline),
-        ),
+      write,
+      writeOnce: (op) => write(op, once),
     };
   }
 

@@ -13,15 +13,15 @@ import type { Compiled } from "../sql/compile.ts";
 import type { Dialect } from "../sql/dialect.ts";
 import { Heartbeat, type HeartbeatThread } from "../sql/heartbeat.ts";
 import { checkTables, type MigrationText, migrate } from "../sql/migrations.ts";
-import type { Runner } from "../sql/program.ts";
+import type { Program, Runner } from "../sql/program.ts";
 import { withRefusals } from "../sql/refusals.ts";
 import { settleAndClaim } from "../sql/settle-and-claim.ts";
 import { unreadableFacts } from "../sql/unreadable.ts";
 import { isInCallback } from "./callbacks.ts";
 import type { ServerDrizzle } from "./drizzle.ts";
 import type { Connection, Pool, Queryable, ServerPool } from "./pool.ts";
-import { insert, once, register, retry, settlingAndClaiming } from "./repeat.ts";
-import { atOpening, type Notifier, ServerRunner } from "./run.ts";
+import { insert, register, retry, settlingAndClaiming } from "./repeat.ts";
+import { atOpening, type Notifier, once, ServerRunner } from "./run.ts";
 import type { Host, ServerUrl } from "./url.ts";
 import { inTransaction, runTransaction, type TransactionKind } from "./within.ts";
 
@@ -155,6 +155,7 @@ async function prepareTables(
   const opening: Runner = {
     run: (op) => runner.run(op, atOpening),
     write: (op) => runner.write(op, atOpening),
+    writeOnce: runner.writeOnce,
   };
   if (options.migrate) await migrate(opening, migrations, database);
   await checkTables(opening, migrations, database);
@@ -261,13 +262,14 @@ async function keyFactsOf(
 }
 
 function notingStore(store: FullStore, runner: ServerRunner, ops: Operations, note: Note): FullStore {
-  const noted = { run: runner.run, write: noting(runner.write, ops.look, note) };
+  const write = noting(runner.write, ops.look, note);
+  const noted = { run: runner.run, write, writeOnce: <T>(op: () => Program<T>) => write(op, once) };
   return {
     ...store,
     ...methodsOver(noted, ops),
     // They note nothing.
     requests: undefined,
-    insert: (tasks, onDuplicate) => noted.write(() => ops.tasks.insert(tasks, onDuplicate), once),
+    insert: (tasks, onDuplicate) => noted.writeOnce(() => ops.tasks.insert(tasks, onDuplicate)),
     retry: (id) => retry(noted, ops, id),
   };
 }

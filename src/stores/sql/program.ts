@@ -35,6 +35,11 @@ export interface Runner {
   run<T>(op: (tries: number) => Program<T>): Promise<T>;
   /** In a transaction of its own that may write from its first statement on. */
   write<T>(op: (tries: number) => Program<T>): Promise<T>;
+  /**
+   * As `write`, for an operation that a second run would do twice. It is not begun again once it may have been committed.
+   * @throws OutcomeUnknownError
+   */
+  writeOnce<T>(op: () => Program<T>): Promise<T>;
 }
 
 export function* rows(query: Statement, params: Params = {}): Program<Row[]> {

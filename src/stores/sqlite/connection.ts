@@ -254,9 +254,7 @@ export function runnerOver(connection: SqliteConnection, check: () => void = () 
       check();
       return act();
     });
-  return {
-    // Whether a commit has happened is always known here.
-    run: (op) => onceFree(() => connection.run(op(0))),
-    write: (op) => onceFree(() => connection.atomically(() => op(0))),
-  };
+  // Whether a commit has happened is always known here.
+  const write: Runner["write"] = (op) => onceFree(() => connection.atomically(() => op(0)));
+  return { run: (op) => onceFree(() => connection.run(op(0))), write, writeOnce: write };
 }

@@ -204,7 +204,8 @@ async function diagnose(
 }
 
 function notingStore(store: FullStore, runner: Runner, ops: Operations, note: Note): FullStore {
-  const noted = { ...runner, write: noting((op) => runner.write(() => op(0)), ops.look, note) };
+  const write: Runner["write"] = noting((op) => runner.write(() => op(0)), ops.look, note);
+  const noted = { run: runner.run, write, writeOnce: write };
   const insert: FullStore["insert"] = (tasks, onDuplicate) =>
     noted.write(() => ops.tasks.insert(tasks, onDuplicate));
   return { ...store, ...methodsOver(noted, ops), insert };

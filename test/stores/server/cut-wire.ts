@@ -15,6 +15,8 @@ export interface Wire {
   cut(): void;
   /** Cuts the next connection on which these bytes would be sent, before they are. */
   cutBefore(bytes: string): void;
+  /** Ends the next connection on which these bytes are sent, before their answer comes back. */
+  loseAnswerTo(bytes: string): void;
   /** Ends each connection on which these bytes would be sent, as a host does that accepts logins and cannot write. */
   endBefore(bytes: string): void;
 }
@@ -27,6 +29,7 @@ export async function wireTo(server: string): Promise<Wire> {
   const cut = deferred();
   let awaited: string | undefined;
   let refused: string | undefined;
+  let unanswered: string | undefined;
   // A half-open connection stays open: a host that is cut off sends no FIN.
   const middle = createServer({ allowHalfOpen: true }, (near) => {
     const far = connect(Number(target.port || (server.startsWith("mysql") ? 3306 : 5432)), target.hostname);
@@ -37,7 +40,12 @@ export async function wireTo(server: string): Promise<Wire> {
         dead.add(near);
         cut.resolve();
       }
-      if (refused !== undefined && data.includes(refused)) near.destroy();
+      if (unanswered !== undefined && data.includes(unanswered)) {
+        unanswered = undefined;
+        dead.add(near);
+        far.once("data", () => near.destroy());
+        far.write(data);
+      } else if (refused !== undefined && data.includes(refused)) near.destroy();
       else if (!dead.has(near)) far.write(data);
     });
     far.on("data", (data) => dead.has(near) || near.write(data));
@@ -63,6 +71,9 @@ export async function wireTo(server: string): Promise<Wire> {
     },
     cutBefore: (bytes) => {
       awaited = bytes;
+    },
+    loseAnswerTo: (bytes) => {
+      unanswered = bytes;
     },
     endBefore: (bytes) => {
       refused = bytes;

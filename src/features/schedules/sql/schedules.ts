@@ -357,16 +357,22 @@ export function scheduleWrites(
     list: (meant) => write(() => ops.list(meant)),
     define: (names, decide) => write(() => ops.define(names, decide)),
     change: (name, decide) => write(() => ops.change(name, decide)),
+    make: (name, decide) => write(() => ops.change(name, decide)),
     remove: (name) => write(() => ops.remove(name)),
   };
 }
 
-export function scheduleMethods({ run, write }: Runner, ops: ScheduleOperations): ScheduleStore {
+export function scheduleMethods({ run, write, writeOnce }: Runner, ops: ScheduleOperations): ScheduleStore {
   return {
     list: (meant) => run(() => ops.list(meant)),
     define: (names, decide) => write(() => ops.define(names, decide)),
     change: (name, decide) => write(() => ops.change(name, decide)),
-    remove: (name) => run(() => ops.remove(name)),
+    make: (name, decide) => writeOnce(() => ops.change(name, decide)),
+    // An earlier try whose answer was lost may have removed it.
+    remove: (name) =>
+      run(function* (tries) {
+        return (yield* ops.remove(name)) || tries > 0;
+      }),
     nextSlot: () => run(() => ops.nextSlot()),
     fire: (limit, decide, name) => write(() => ops.fire(limit, decide, name)),
   };

@@ -50,18 +50,23 @@ export class EventOperations {
     this.#waits = waits;
   }
 
-  *emit(name: string, payload: string): Program<boolean> {
+  /** @param stored whether an earlier try has stored this payload, without an answer to its COMMIT */
+  *emit(name: string, payload: string, stored = false): Program<boolean> {
     // A wait that begins at the same time has made this row, or waits until it is committed.
     yield* count(this.#s.expectEvent, { name }, false);
     const isNew = (yield* count(this.#s.fillEvent, { name, payload })) > 0;
     if (isNew) yield* this.#tell(name, payload);
-    return isNew;
+    return isNew || (stored && (yield* this.#payload(name)) === payload);
   }
 
   /** Ends the waits for an event that another program has written. */
   *tellOf(name: string): Program<void> {
+    yield* this.#tell(name, yield* this.#payload(name));
+  }
+
+  *#payload(name: string): Program<string | null> {
     const [event] = yield* rows(this.#s.lockEvent, { name });
-    yield* this.#tell(name, textOrNull(event?.[0]));
+    return textOrNull(event?.[0]);
   }
 
   *#tell(name: string, payload: string | null): Program<void> {

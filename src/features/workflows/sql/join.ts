@@ -49,20 +49,28 @@ export function workflowsOf(core: CoreOperations): WorkflowOperations {
 export function workflowWrites(
   write: <T>(op: () => Program<T>) => MaybePromise<T>,
   { steps, events, groups, undo }: WorkflowOperations,
+  /** For what a second run would do twice. */
+  writeOnce = write,
 ): WorkflowWrites {
   return {
     storeStep: (task, step) => write(() => steps.storeStep(task, step)),
     storeUndo: (task, name, state, error) => write(() => undo.storeUndo(task, name, state, error)),
-    emit: (name, payload) => write(() => events.emit(name, payload)),
-    insertGroup: (group) => write(() => groups.insertGroup(group)),
-    insertChain: (tasks) => write(() => groups.insertChain(tasks)),
+    emit: (name, payload) => {
+      let emitted = false;
+      return write(function* () {
+        emitted = yield* events.emit(name, payload, emitted);
+        return emitted;
+      });
+    },
+    insertGroup: (group) => writeOnce(() => groups.insertGroup(group)),
+    insertChain: (tasks) => writeOnce(() => groups.insertChain(tasks)),
   };
 }
 
-export function workflowMethods({ run, write }: Runner, ops: WorkflowOperations): WorkflowStore {
+export function workflowMethods({ run, write, writeOnce }: Runner, ops: WorkflowOperations): WorkflowStore {
   const { steps, waits, events, parks, ends, groups, undo } = ops;
   return {
-    writes: workflowWrites(write, ops),
+    writes: workflowWrites(write, ops, writeOnce),
     steps: (taskId) => run(() => steps.steps(taskId)),
     firstSteps: (taskId, limit) => run(() => steps.firstSteps(taskId, limit)),
     countSteps: (taskId) => run(() => steps.countSteps(taskId)),
@@ -96,6 +104,6 @@ export function workflowMethods({ run, write }: Runner, ops: WorkflowOperations)
     groupCounts: (groupId) => run(() => groups.groupCounts(groupId)),
     groupOf: (taskId) => run(() => groups.groupOf(taskId)),
     members: (groupId, after, limit) => run(() => groups.members(groupId, after, limit)),
-    addToGroup: (groupId, members) => write(() => groups.addToGroup(groupId, members)),
+    addToGroup: (groupId, members) => writeOnce(() => groups.addToGroup(groupId, members)),
   };
 }
