@@ -40,9 +40,10 @@ export interface FeatureStores {
 
 /** What the app's own calls need. */
 export type FullRequestStore = RequestStore &
-  Pick<FeatureStores, "look" | "stats" | "failures" | "health" | "limits"> & {
-    readonly workflows: Pick<WorkflowStore, "countWaits">;
-  };
+  Pick<
+    FeatureStores,
+    "causes" | "failures" | "health" | "limits" | "look" | "schedules" | "stats" | "workflows"
+  >;
 
 export interface FullTransaction extends StoreTransaction {
   readonly schedules: ScheduleWrites;

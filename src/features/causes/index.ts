@@ -29,7 +29,7 @@ export function causes(queue: Queue): Feature {
   const iterators: Pick<CauseMethods, "watchCauses"> = { watchCauses: (options) => watches.watch(options) };
   const methods: Omit<CauseMethods, "watchCauses"> = {
     listCauses: async () => causesIn(await factsOf(queue, database)),
-    causeThresholds: () => thresholdsOf(store.causes),
+    causeThresholds: () => thresholdsOf((store.requests ?? store).causes),
     setCauseThresholds: (changes) => setThresholds(store.causes, changes),
   };
   const causesOf = async (look: BriefLook) => causesIn(await factsOf(queue, database, look));
@@ -39,12 +39,13 @@ export function causes(queue: Queue): Feature {
 /** One query after another: a look takes one connection of the queue's pool, not all. */
 async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>, look?: BriefLook): Promise<Facts> {
   const { store, shared } = internalsOf(queue);
+  const { causes } = store.requests ?? store;
   // This process's clock may be apart from the one that has written since when something is paused.
-  const now = await store.causes.now();
-  const thresholds = await thresholdsOf(store.causes);
+  const now = await causes.now();
+  const thresholds = await thresholdsOf(causes);
   const { health, pending } = look ?? (await shared.briefLook());
-  const running = await store.causes.running(most.running);
-  const heads = await store.causes.heads(levelsThatWait(pending, thresholds.starvedAfter));
+  const running = await causes.running(most.running);
+  const heads = await causes.heads(levelsThatWait(pending, thresholds.starvedAfter));
   return {
     now,
     thresholds,
@@ -56,11 +57,11 @@ async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>, look?
     // How long functions take as a rule matters only if one has run for longer than `hungAfter`.
     usual: running.some(({ age }) => age > thresholds.hungAfter) ? await queue.functionStats() : [],
     running,
-    crashes: await store.causes.crashes(thresholds.crashingWithin, most.crashed),
-    piles: await store.causes.piles(thresholds.pilingTasks, most.piled),
-    depths: await store.causes.depths(thresholds.behindFor + depthMargin),
+    crashes: await causes.crashes(thresholds.crashingWithin, most.crashed),
+    piles: await causes.piles(thresholds.pilingTasks, most.piled),
+    depths: await causes.depths(thresholds.behindFor + depthMargin),
     heads,
-    started: heads.length === 0 ? [] : await store.causes.started(most.started, heads, most.next),
+    started: heads.length === 0 ? [] : await causes.started(most.started, heads, most.next),
   };
 }
 

@@ -27,7 +27,7 @@ export function encryptedStore(inner: FullStore, sealer: Sealer, claims = new Cl
     ...workerOver(inner, sealer, claims),
     ...featuresOver(inner, sealer, claims),
     within: (tx) => transactionOver(inner.within(tx), sealer, claims),
-    requests: inner.requests && requestsOver(inner.requests, sealer),
+    requests: inner.requests && requestsOver(inner.requests, sealer, claims),
     noting: (note) => over(inner.noting(note)),
     reader: async () => over(await inner.reader()),
     diagnose: async () => [
@@ -57,12 +57,14 @@ function tasksOver(inner: RequestStore, sealer: Sealer): TaskMethods {
   };
 }
 
-function requestsOver(inner: FullRequestStore, sealer: Sealer): FullRequestStore {
+function requestsOver(inner: FullRequestStore, sealer: Sealer, claims: Claims): FullRequestStore {
   return {
     ...inner,
     ...tasksOver(inner, sealer),
     failures: encryptedFailures(inner.failures, sealer),
     look: encryptedLook(inner.look, inner, sealer),
+    schedules: encryptedSchedules(inner.schedules, sealer),
+    workflows: encryptedWorkflows(inner.workflows, sealer, claims),
   };
 }
 

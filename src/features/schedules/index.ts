@@ -12,15 +12,20 @@ import type { ScheduleActions, ScheduleMethods } from "./methods.ts";
 export function schedules(queue: CoreQueue): Feature {
   const { store, wakeups, options } = internalsOf(queue);
   const wake = () => wakeups.workAdded(true);
-  const actions = new Actions(store.schedules, { maxPayload: options.maxPayload, synchronous: false, wake });
-  const open = async () => {
+  const settings = { maxPayload: options.maxPayload, synchronous: false, wake };
+  const actions = new Actions(store.schedules, settings);
+  const requests = new Actions((store.requests ?? store).schedules, settings);
+  const opened = async (some: Actions) => {
     await loadCroner();
-    return actions;
+    return some;
   };
   const scheduleTimes: Shared["scheduleTimes"] = async (name, timing, most) =>
-    await (await open()).timesOf(name, timing, most);
+    await (await opened(requests)).timesOf(name, timing, most);
   return {
-    methods: methodsOf(async (act) => await act(await open())) as ScheduleMethods,
+    methods: {
+      ...methodsOf(async (act) => await act(await opened(actions))),
+      ...requestsOf(async (act) => await act(await opened(requests))),
+    } as ScheduleMethods,
     within: (inside, settings) => {
       // There is no time to load anything inside of a transaction: there the actions load it themselves.
       const actions = new Actions((inside as FullTransaction).schedules, settings);
@@ -31,16 +36,23 @@ export function schedules(queue: CoreQueue): Feature {
   };
 }
 
-/** The methods of these actions, which may be destructured. */
-const methodsOf = (act: Act<ScheduleActions>): ScheduleActions => ({
-  schedule: (...given) => act((actions) => actions.schedule(...given)),
-  schedules: (entries) => act((actions) => actions.schedules(entries)),
+/** Reads and an enqueue, which `requestTimeout` limits. */
+const requestsOf = (
+  act: Act<ScheduleActions>,
+): Pick<ScheduleActions, "getSchedule" | "listSchedules" | "triggerSchedule"> => ({
   getSchedule: (name) => act((actions) => actions.getSchedule(name)),
   listSchedules: (options) => act((actions) => actions.listSchedules(options)),
+  triggerSchedule: (name) => act((actions) => actions.triggerSchedule(name)),
+});
+
+/** The methods of these actions, which may be destructured. */
+const methodsOf = (act: Act<ScheduleActions>): ScheduleActions => ({
+  ...requestsOf(act),
+  schedule: (...given) => act((actions) => actions.schedule(...given)),
+  schedules: (entries) => act((actions) => actions.schedules(entries)),
   editSchedule: (name, changes) => act((actions) => actions.editSchedule(name, changes)),
   pauseSchedule: (name) => act((actions) => actions.pauseSchedule(name)),
   resumeSchedule: (name) => act((actions) => actions.resumeSchedule(name)),
-  triggerSchedule: (name) => act((actions) => actions.triggerSchedule(name)),
   backfillSchedule: (name, from, to) => act((actions) => actions.backfillSchedule(name, from, to)),
   removeSchedule: (name) => act((actions) => actions.removeSchedule(name)),
 });

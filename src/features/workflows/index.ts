@@ -45,7 +45,7 @@ export function workflows(queue: CoreQueue): Feature {
 function methodsOf(queue: CoreQueue): WorkflowMethods {
   const { store, wakeups, options } = internalsOf(queue);
   const wake = () => wakeups.workAdded(true);
-  const actions = new Actions(store.workflows.writes, {
+  const actions = new Actions((store.requests ?? store).workflows.writes, {
     maxPayload: options.maxPayload,
     synchronous: false,
     wake,

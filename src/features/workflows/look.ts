@@ -8,6 +8,7 @@ import { TaskNotFoundError } from "../../errors.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
 import { isFinished, type Task, type TaskError, type TaskRecord, taskStatuses } from "../../task.ts";
 import { internalsOf } from "../queue.ts";
+import type { FullRequestStore } from "../store.ts";
 import { groupFunction, mostCountedWaits, type StoredStep, type StoredWait } from "./contract.ts";
 import type {
   GetRunOptions,
@@ -20,6 +21,11 @@ import type {
 } from "./methods.ts";
 
 const runReaders = { depth: integer(1, 1_000), limit: integer(1, 100_000), total: integer(1, 100_000) };
+
+const requestsOf = (queue: CoreQueue): FullRequestStore => {
+  const { store } = internalsOf(queue);
+  return store.requests ?? store;
+};
 
 /** What one look may still read: a run may have a million tasks. */
 interface Budget {
@@ -35,7 +41,7 @@ export async function getRun(
 ): Promise<Run | undefined> {
   const read = readOptions<Required<GetRunOptions>>(options, "getRun", runReaders);
   const { depth = 10, limit = 1_000, total = 100_000 } = read;
-  const [record] = await internalsOf(queue).store.get([id]);
+  const [record] = await requestsOf(queue).get([id]);
   if (!record) return undefined;
   const top = emptyRun(record);
   const budget: Budget = { limit, left: total };
@@ -74,7 +80,7 @@ function leaveOut(run: Run, what: "steps" | "children", count: number): void {
 }
 
 async function addSteps(queue: CoreQueue, level: readonly Found[], budget: Budget): Promise<void> {
-  const { workflows } = internalsOf(queue).store;
+  const { workflows } = requestsOf(queue);
   const { limit } = budget;
   const unfinished = level.filter(({ record: { status } }) => !isFinished(status));
   const ids = unfinished.map(({ record }) => record.id);
@@ -93,7 +99,7 @@ async function addSteps(queue: CoreQueue, level: readonly Found[], budget: Budge
 
 /** @returns the children that were added */
 async function addChildren(queue: CoreQueue, level: readonly Found[], budget: Budget): Promise<Found[]> {
-  const { workflows } = internalsOf(queue).store;
+  const { workflows } = requestsOf(queue);
   const ofParents: { run: Run; ids: readonly number[] }[] = [];
   for (const { record, run } of level) {
     const children = await workflows.children(record.id, asked(budget));
@@ -118,12 +124,12 @@ async function addChildren(queue: CoreQueue, level: readonly Found[], budget: Bu
 }
 
 async function countOf(queue: CoreQueue, parentId: number): Promise<number> {
-  const counts = await internalsOf(queue).store.workflows.groupCounts(parentId);
+  const counts = await requestsOf(queue).workflows.groupCounts(parentId);
   return counts.reduce((sum, { count }) => sum + count, 0);
 }
 
 async function getAll(queue: CoreQueue, ids: readonly number[]): Promise<TaskRecord[]> {
-  return ids.length === 0 ? [] : await internalsOf(queue).store.get(ids);
+  return ids.length === 0 ? [] : await requestsOf(queue).get(ids);
 }
 
 const toRunStep = ({ name, value, error, startedAt, endedAt, undo, undoError }: StoredStep): RunStep => ({
@@ -143,7 +149,7 @@ const toRunWait = ({ kind, target, deadline }: StoredWait): RunWait => ({
 });
 
 export async function countWaits(queue: CoreQueue): Promise<WaitCounts> {
-  const { kinds, more } = await internalsOf(queue).store.workflows.countWaits(mostCountedWaits);
+  const { kinds, more } = await requestsOf(queue).workflows.countWaits(mostCountedWaits);
   return { kinds, atLeast: more };
 }
 
@@ -156,8 +162,7 @@ export async function listWaiting(
   options: WaitingOptions | undefined,
 ): Promise<Task[]> {
   const { limit = 50, after } = readOptions<WaitingOptions>(options, "listWaiting", waitingReaders);
-  const { store } = internalsOf(queue);
-  const ids = await store.workflows.waitingFor(label(target, "listWaiting: name"), limit, after);
+  const ids = await requestsOf(queue).workflows.waitingFor(label(target, "listWaiting: name"), limit, after);
   const tasks = (await getAll(queue, ids)).map((record) => toTask(record));
   return tasks.sort((one, other) => one.id - other.id);
 }

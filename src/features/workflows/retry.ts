@@ -6,6 +6,7 @@ import { TaskNotFoundError, TaskRunningError, TaskUndoingError } from "../../err
 import type { CoreQueue } from "../../queue/queue.ts";
 import type { Operated } from "../../store.ts";
 import { internalsOf, type Queue } from "../queue.ts";
+import type { WorkflowStore } from "./contract.ts";
 
 /** The core's `retryTask`, and what it does with options. */
 export function retryMethod(queue: CoreQueue): Queue["retryTask"] {
@@ -25,9 +26,14 @@ export function retryMethod(queue: CoreQueue): Queue["retryTask"] {
   };
 }
 
+const workflowsOf = (queue: CoreQueue): WorkflowStore => {
+  const { store } = internalsOf(queue);
+  return (store.requests ?? store).workflows;
+};
+
 /** @throws TypeError */
 async function undoAgain(queue: CoreQueue, id: number): Promise<Operated> {
-  const operated = await internalsOf(queue).store.workflows.undoAgain(id);
+  const operated = await workflowsOf(queue).undoAgain(id);
   if (!operated || operated.changed || isEnding(operated.record)) return operated;
   throw new TypeError(
     `retryTask: undo: task ${id} is ${operated.record.status}, and has no step whose undo has failed or is unknown`,
@@ -36,7 +42,7 @@ async function undoAgain(queue: CoreQueue, id: number): Promise<Operated> {
 
 /** @throws TaskNotFoundError, TypeError */
 async function retryFrom(queue: CoreQueue, id: number, step: string): Promise<Operated> {
-  const operated = await internalsOf(queue).store.workflows.retryFrom(id, step);
+  const operated = await workflowsOf(queue).retryFrom(id, step);
   if (operated?.changed || operated?.record.status === "running") return operated;
   if (operated && isEnding(operated.record)) return operated;
   if (operated)

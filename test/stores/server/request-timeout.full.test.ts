@@ -24,6 +24,17 @@ const calls: [string, (queue: Queue) => Promise<unknown>][] = [
   ["enqueueTask", (queue) => queue.enqueueTask(task)],
   ["enqueueTasks", (queue) => queue.enqueueTasks([[task], [task]])],
   ["cancelTask", (queue) => queue.cancelTask(1)],
+  ["retryTask from a step", (queue) => queue.retryTask(1, { fromStep: "charge" })],
+  ["enqueueGroup", (queue) => queue.enqueueGroup([[task], [task]])],
+  ["enqueueChain", (queue) => queue.enqueueChain([[task], [task]])],
+  ["emitEvent", (queue) => queue.emitEvent("paid")],
+  ["getRun", (queue) => queue.getRun(1)],
+  ["listWaiting", (queue) => queue.listWaiting("paid")],
+  ["countWaits", (queue) => queue.countWaits()],
+  ["getSchedule", (queue) => queue.getSchedule("nightly")],
+  ["listSchedules", (queue) => queue.listSchedules()],
+  ["triggerSchedule", (queue) => queue.triggerSchedule("nightly")],
+  ["listCauses", (queue) => queue.listCauses()],
 ];
 
 describe.each(kinds)("over a wire to %s", (_, { server, create }) => {
