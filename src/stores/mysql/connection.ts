@@ -12,10 +12,13 @@ import type { Host, ServerUrl } from "../server/url.ts";
 const lockTimeouts: Readonly<Record<Use, number>> = { own: 1, pooled: 1, reading: 1, app: 5 };
 
 /**
- * The settings of each connection: a backslash escapes, as in the parameters that mysql2 writes; a value that does not fit is
- * an error; a search locks only the rows that it finds.
+ * The settings of each connection, whatever those of the server and its `init_connect` are: a backslash escapes, as in the
+ * parameters that mysql2 writes; a value that does not fit is an error; a search locks only the rows that it finds. A statement
+ * outside of a transaction is committed, COMMIT does not begin another transaction, and no statement is refused or cut short
+ * because it is about many rows.
  */
 const settings = (use: Use) => [
+  "set session autocommit = 1, completion_type = 0, sql_safe_updates = 0, sql_select_limit = 18446744073709551615",
   `set session sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = ${lockTimeouts[use]}`,
   "set session transaction isolation level read committed",
 ];

@@ -23,7 +23,9 @@ exports.connectWith =
     client.on("error", end);
     client.on("end", end);
     // Seconds: the heartbeats of other workers wait behind the one whose row is held.
-    await client.query("set session innodb_lock_wait_timeout = 1");
+    await client.query(
+      "set session innodb_lock_wait_timeout = 1, autocommit = 1, completion_type = 0, sql_safe_updates = 0",
+    );
     return {
       /** @param {string} sql @param {unknown[]} values */
       query: async (sql, values) => {
