@@ -35,14 +35,37 @@ export function slotsAfter(timing: Timing, after: number, until: number, limit: 
 
 /** The latest slots after `after` up to `until`, at most `limit`, oldest first. Looks at the end first, and at few more slots than it returns. */
 export function latestSlots(timing: Timing, after: number, until: number, limit: number): number[] {
+  const shortest = timing.everyMs ?? 1_000;
   let slots: number[] = [];
   let to = until;
-  for (let distance = timing.everyMs ?? 1_000; slots.length < limit && to > after; distance *= 4) {
-    const from = Math.max(after, to - distance * (limit - slots.length));
-    slots = [...slotsAfter(timing, from, to, Number.POSITIVE_INFINITY), ...slots];
-    to = from;
+  for (let distance = shortest; slots.length < limit && to > after; ) {
+    const wanted = limit - slots.length;
+    const from = Math.max(after, to - distance * wanted);
+    const most = 4 * wanted + 16;
+    const found = slotsAfter(timing, from, to, most);
+    if (found.length === most && distance > shortest) {
+      // Behind a time without slots, such as a weekend, there are very many: only the last of them are wanted.
+      to = lastSlot(timing, from, to);
+      distance = shortest;
+    } else {
+      slots = [...found, ...slots];
+      to = from;
+      distance *= 4;
+    }
   }
   return limit > 0 ? slots.slice(-limit) : [];
+}
+
+/** The last slot after `after` up to `until`, where there is one: in some 35 looks, however many there are. */
+function lastSlot(timing: Timing, after: number, until: number): number {
+  let [before, none] = [after, until];
+  while (none - before > 1) {
+    const middle = Math.floor((before + none) / 2);
+    const slot = slotAfter(timing, middle);
+    if (slot !== null && slot <= until) before = middle;
+    else none = middle;
+  }
+  return none;
 }
 
 /** How many slots there are after `after` up to `until`; with a cron expression, `most` at most. */

@@ -229,6 +229,26 @@ describe("many slots", () => {
     `);
   });
 
+  test.each(["* * 1 * * *", "*/2 0-3 1,2 * * *", "7 * 1 * * *"])(
+    "the latest slots of %s in days are the last ones",
+    (cron) => {
+      const one = timing({ cron, timeZone: "Europe/Berlin" });
+      const [from, until] = [at("2026-03-28T07:00Z"), at("2026-03-30T17:30Z")];
+      const all = slotsAfter(one, from, until, 100_000);
+      for (const limit of [1, 2, 50, 1_000])
+        expect(latestSlots(one, from, until, limit)).toEqual(all.slice(-limit));
+    },
+  );
+
+  test("the last of millions of slots, behind months without one, take few looks", () => {
+    const began = performance.now();
+    const one = timing({ cron: "* * * * 1-3 *", timeZone: "Asia/Kathmandu" });
+    expect(
+      latestSlots(one, 0, at("2026-07-15T00:00Z"), 2).map((time) => new Date(time).toISOString()),
+    ).toEqual(["2026-03-31T18:14:58.000Z", "2026-03-31T18:14:59.000Z"]);
+    expect(performance.now() - began).toBeLessThan(500);
+  });
+
   test("a slot that is years away takes few looks", () => {
     const began = performance.now();
     const one = timing({ cron: "0 0 1 1 *", timeZone: "Europe/Berlin" });
