@@ -260,6 +260,9 @@ export class Execution {
 /** Milliseconds after which an operation gives up on a server that does not answer. */
 const longestOutage = 60_000;
 
+/** Milliseconds of tries after which a server that answers, but takes no writes or no connections, is worth a warning. */
+const silentFor = 1_000;
+
 /** Milliseconds between tries. */
 const firstPause = 5;
 const longestPause = 500;
@@ -296,6 +299,8 @@ export class ServerRunner implements Runner {
   #closed = false;
   /** Whether a connection was lost, and no call has succeeded since. */
   #isOut = false;
+  /** When the last warning was of a server that answers. Reads may succeed meanwhile. */
+  #warnedAt = Number.NEGATIVE_INFINITY;
 
   constructor(pool: Pool, steps: ServerSteps) {
     this.#pool = pool;
@@ -399,6 +404,7 @@ export class ServerRunner implements Runner {
         const reason = giveUp(error, ends) ?? (ends ? this.toDatabaseError(error) : undefined);
         if (reason !== undefined) throw reason;
         if (failure === "lost") this.#warnOfOutage(error);
+        else if (failure !== "locked") this.#warnOfRefusals(error, start);
       }
       await sleep(Math.min(firstPause * 2 ** tries, longestPause) * (0.5 + Math.random()));
     }
@@ -408,6 +414,18 @@ export class ServerRunner implements Runner {
   #warnOfOutage(thrown: unknown): void {
     if (this.#isOut) return;
     this.#isOut = true;
+    this.#warn(thrown);
+  }
+
+  /** A deadlock, or a host that has just become a replica, is over after a few tries. */
+  #warnOfRefusals(thrown: unknown, since: number): void {
+    const now = performance.now();
+    if (now - since < silentFor || now - this.#warnedAt < longestOutage) return;
+    this.#warnedAt = now;
+    this.#warn(thrown);
+  }
+
+  #warn(thrown: unknown): void {
     const problem = describe(this.#pool.name, driverError(thrown) as Error);
     warn(`${problem}; dbq tries again for up to ${longestOutage / 1_000} s`);
   }

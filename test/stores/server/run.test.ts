@@ -129,6 +129,23 @@ describe("a lost connection", () => {
   });
 });
 
+describe("a server that takes no writes", () => {
+  it("is reported after a second of tries, once a minute", async () => {
+    const messages: string[] = [];
+    const listen = (message: unknown) => void messages.push((message as { message: string }).message);
+    subscribe("dbq:warning", listen);
+    onTestFinished(() => void unsubscribe("dbq:warning", listen));
+    const refusals = Array.from({ length: 14 }, (): [string, Failure] => ["update", "elsewhere"]);
+    const { runner } = runnerOn(new Wire(...refusals, ["update", "transient"]));
+    await runner.run(() => change());
+    expect(messages).toEqual([
+      "db.example:1: the server says: elsewhere (E_BROKEN); dbq tries again for up to 60 s",
+    ]);
+    await runner.run(() => rows(select, {}));
+    expect(messages).toHaveLength(1);
+  });
+});
+
 describe("a transaction", () => {
   it("is rolled back when it fails, and throws the failure", async () => {
     const wire = new Wire(["update", "permanent"]);
