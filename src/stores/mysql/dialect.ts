@@ -10,6 +10,9 @@ const epoch = sql.raw("'1970-01-01'");
 /** A text of JSON as a name, compared byte by byte. */
 const asName = (text: unknown) => sql`convert(${text} using utf8mb4) collate utf8mb4_bin`;
 
+/** The bytes of a text as the tables have it: a session with another character set would give those of its own. */
+const bytes: Dialect["bytes"] = (text) => sql`cast(convert(${text} using utf8mb4) as binary)`;
+
 /**
  * Whether a path finds each key of this name. On MariaDB none finds one that begins with a minus, or that another client has written
  * with an escape.
@@ -77,11 +80,11 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   real: (column) => sql`cast(${column} as char)`,
   // `=` uses the index; the bytes are compared too, since the collation ignores spaces at the end.
   same: (column, parameter) =>
-    sql`${sql.raw(column)} = ${parameter} and cast(${sql.raw(column)} as binary) = cast(${parameter} as binary)`,
+    sql`${sql.raw(column)} = ${parameter} and cast(${sql.raw(column)} as binary) = ${bytes(parameter)}`,
   // No index has `unique_key`.
-  holdsKey: (key) => sql`taken_key = cast(${key} as binary)`,
-  keysAfter: (key) => sql`taken_key > cast(${key} as binary) order by taken_key`,
-  bytes: (name) => sql`cast(${name} as binary)`,
+  holdsKey: (key) => sql`taken_key = ${bytes(key)}`,
+  keysAfter: (key) => sql`taken_key > ${bytes(key)} order by taken_key`,
+  bytes,
   exact: (column) => sql`cast(${sql.raw(column)} as binary)`,
   joined: (a, b) => sql`concat(${a}, ':', ${b})`,
   byPriority: sql.raw("claim_rank, id"),
@@ -92,10 +95,10 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
       : sql`(select json_extract(json_extract(meta, '$.*'), concat('$[', place - 1, ']'))
           from json_table(json_keys(meta), '$[*]'
             columns (place for ordinality, name longtext character set utf8mb4 path '$')) as field
-          where cast(name as binary) = cast(${key} as binary) limit 1)`;
+          where cast(name as binary) = ${bytes(key)} limit 1)`;
     const type = sql`json_type(${there})`;
     const is = {
-      string: sql`${type} = 'STRING' and cast(json_unquote(${there}) as binary) = cast(${value} as binary)`,
+      string: sql`${type} = 'STRING' and cast(json_unquote(${there}) as binary) = ${bytes(value)}`,
       number: sql`${type} in ('INTEGER', 'UNSIGNED INTEGER', 'DOUBLE', 'DECIMAL') and json_unquote(${there}) + 0 = ${value}`,
       boolean: sql`${type} = 'BOOLEAN' and json_unquote(${there}) = ${String(value)}`,
       object: sql`${type} = 'NULL'`,

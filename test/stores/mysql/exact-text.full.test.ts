@@ -2,7 +2,7 @@
 import { drizzle } from "drizzle-orm/mysql2";
 import { createPool } from "mysql2/promise";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { openQueue, remoteTask } from "../../../src/index.ts";
+import { openQueue, type QueueWithin, remoteTask } from "../../../src/index.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { temporaryQueue } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
@@ -50,6 +50,23 @@ describe.skipIf(isMissing(await mysqlServer()))("text in a session of MySQL", ()
     expect((await queue.listTasks()).map(({ args, uniqueKey }) => [args[0], uniqueKey])).toEqual([
       [text, text],
     ]);
+  });
+
+  test("a session with another character set finds what it names", async () => {
+    const { queue, db } = await setUp({ charset: "latin1" });
+    const call = send.with({ uniqueKey: "Renée" });
+    type Inside = QueueWithin<Parameters<Parameters<typeof db.transaction>[0]>[0]>;
+    const inside = <T>(fn: (q: Inside) => T) => db.transaction(async (tx) => await fn(queue.within(tx)));
+    const id = await queue.enqueueTask(call, "a");
+    expect(await inside((q) => q.enqueueTask(call, "b"))).toBe(id);
+    const [own] = await inside((q) => q.enqueueTasks([[send.with({ uniqueKey: "Zoë" }), "c"]]));
+    expect(await queue.enqueueTask(send.with({ uniqueKey: "Zoë" }), "d")).toBe(own);
+    await inside((q) => q.schedule("täglich", { cron: "@daily" }, send, "e"));
+    expect(await inside((q) => q.getSchedule("täglich"))).toMatchObject({ name: "täglich", args: ["e"] });
+    expect(await inside((q) => q.pauseSchedule("täglich"))).toMatchObject({ name: "täglich" });
+    expect(await inside((q) => q.listSchedules({ prefix: "tä" }))).toHaveLength(1);
+    expect(await inside((q) => q.emitEvent("bezahlt für 7", "é"))).toBe(true);
+    expect(await queue.emitEvent("bezahlt für 7", "later")).toBe(false);
   });
 
   test("a character that a session lacks since its SET NAMES is refused", async () => {
