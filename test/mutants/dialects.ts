@@ -408,7 +408,7 @@ export const dialectFaults: readonly Mutant[] = [
     name: "names-are-compared-by-the-collation",
     why: "A worker is given tasks of a function that it does not have, since its name ends with a space.",
     in: "base.same",
-    find: "` and cast(${sql.raw(column)} as binary) = cast(${parameter} as binary)`",
+    find: "` and cast(${sql.raw(column)} as binary) = ${bytes(parameter)}`",
     replace: "",
     caughtBy: onMysql("claim > a claim compares names of functions and queues byte for byte"),
   },

@@ -404,7 +404,7 @@ export class ServerRunner implements Runner {
         const reason = giveUp(error, ends) ?? (ends ? this.toDatabaseError(error) : undefined);
         if (reason !== undefined) throw reason;
         if (failure === "lost") this.#warnOfOutage(error);
-        else if (failure !== "locked") this.#warnOfRefusals(error, start);
+        if (failure !== "lost" && failure !== "locked") this.#warnOfRefusals(error, start);
       }
       await sleep(Math.min(firstPause * 2 ** tries, longestPause) * (0.5 + Math.random()));
     }
