@@ -175,7 +175,7 @@ export const workflowFaults: readonly Mutant[] = [
     name: "repair-sees-no-deleted-child",
     why: "A parent waits for ever for a child that was deleted.",
     in: "ChildEnds.#repairChildWaits",
-    find: '...gone.map((id) => [id, { id, kind: "failed" }] as const),',
+    find: '...gone.map((id) => [id, { id, kind: "failed", gone: true }] as const),',
     replace: "",
     caughtBy: onSqlite("waits", "upkeep wakes what another program has let go by plain SQL"),
   },
@@ -191,8 +191,8 @@ export const workflowFaults: readonly Mutant[] = [
     name: "children-have-no-root",
     why: "Nobody finds all tasks of a tree by one column.",
     in: "StepOperations.#writeAll",
-    find: "({ ...child.task, parentId: task.id, rootId })",
-    replace: "({ ...child.task, parentId: task.id, rootId: null })",
+    find: "({ ...child.task, parentId: taskId, rootId })",
+    replace: "({ ...child.task, parentId: taskId, rootId: null })",
     caughtBy: onSqlite("children", knowEachOther),
   },
   {
@@ -228,7 +228,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "failure-among-many-children-is-not-looked-at",
     why: "The failure of one of very many children is met only when all others have ended.",
-    in: "ChildEnds.onEnd",
+    in: "ChildEnds.#tellParents",
     find: "cutting.length > 0",
     replace: "cutting.length > 1e9",
     caughtBy: amongMany(

@@ -43,7 +43,7 @@ test("in a pipe and with --once it prints once; with --json one value", async ()
   expect((await dbq(folder, ["top", "--once"])).out).toContain("pending 3");
   const look = await dbqJson<object>(folder, ["top"]);
   expect(Object.keys(look)).toEqual([
-    ..."at since queues unservedFunctions workers functions limits".split(" "),
+    ..."at since queues unservedFunctions workers functions limits causes".split(" "),
   ]);
   expect(look).toMatchObject({ queues: [{ name: "default", pending: 3 }], workers: [] });
 });
