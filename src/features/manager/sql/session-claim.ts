@@ -55,7 +55,7 @@ export const sessionsOwn: Claimant = {
 
   /** The row's state is 2 while it has this request. */
   inOne(d, p) {
-    const now = sql.raw("statement_timestamp()");
+    const now = d.now(p);
     const isRepeated = sql`(coalesce(request_id, '') = ${p.requestId} and not ${p.anew}::boolean)`;
     return {
       state: sql`case when ${isRepeated} then 2 else 1 end`,
