@@ -10,10 +10,9 @@ import type { CoreOperations } from "../../../stores/sql/operations.ts";
 import { changes, type Program, rewindCursors, rows } from "../../../stores/sql/program.ts";
 import { taskColumns, toTaskRecord } from "../../../stores/sql/rows.ts";
 import { type Statement, stateChange, still } from "../../../stores/sql/statements.ts";
-import { isUnfinished as unfinished } from "../../../stores/sql/statuses.ts";
 import { cancelled, type TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Transitions } from "../../../stores/sql/transitions.ts";
-import { isFinished, type TaskRecord } from "../../../task.ts";
+import { isFinished, type TaskRecord, type TaskStatus } from "../../../task.ts";
 import { groupFunction } from "../contract.ts";
 import type { EventOperations } from "./events.ts";
 import { type ChildRange, rangeIn } from "./fan-in.ts";
@@ -27,8 +26,9 @@ function endStatements(d: Dialect) {
     parents: (p) =>
       sql`select id, parent_id from dbq_tasks where ${d.among("id", p.ids)} and parent_id is not null`,
 
-    unfinishedChildren: (p) => sql`
-      select id, parent_id from dbq_tasks where ${d.among("id", p.ids)} and parent_id is not null and ${sql.raw(unfinished)}`,
+    /** Written so that the planner reads no index but that of the ids. */
+    children: (p) => sql`
+      select id, parent_id, status from ${d.tasksWithIds(p.ids)} and coalesce(parent_id, 0) <> 0`,
 
     unstarted: (p) => sql`
       select ${task} from ${d.tasks} where parent_id = ${d.only(p.parentId)} and status in ('pending', 'scheduled', 'waiting') ${d.skipLocked}`,
@@ -84,12 +84,13 @@ export class ChildEnds {
    * @param ids as JSON
    */
   *removing(ids: string, remove: () => Program<number>): Program<number> {
-    const found = yield* rows(this.#s.unfinishedChildren, { ids });
+    const found = yield* rows(this.#s.children, { ids });
     const removed = yield* remove();
     const gone = ([id, parentId]: Row): End => ({
       ...{ id: Number(id), parentId: Number(parentId), kind: "failed", gone: true },
     });
-    yield* this.#tellParents(found.map(gone));
+    const unfinished = found.filter(([, , status]) => !isFinished(status as TaskStatus));
+    yield* this.#tellParents(unfinished.map(gone));
     return removed;
   }
 
