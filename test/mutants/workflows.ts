@@ -191,8 +191,8 @@ export const workflowFaults: readonly Mutant[] = [
     name: "children-have-no-root",
     why: "Nobody finds all tasks of a tree by one column.",
     in: "StepOperations.#writeAll",
-    find: "({ ...child.task, parentId: taskId, rootId })",
-    replace: "({ ...child.task, parentId: taskId, rootId: null })",
+    find: "({ ...child.task, parentId: task.id, rootId })",
+    replace: "({ ...child.task, parentId: task.id, rootId: null })",
     caughtBy: onSqlite("children", knowEachOther),
   },
   {

@@ -23,8 +23,7 @@ export class ChildStart {
   readonly func: string;
   /** Undefined: an earlier attempt has started it, or its start is over. */
   #call: ChildCall | undefined;
-  /** Undefined: none. */
-  #listeners: Listener[] | undefined;
+  #listeners: Listener[] = [];
   #id: number | undefined;
   #failure: { error: unknown } | undefined;
 
@@ -42,8 +41,7 @@ export class ChildStart {
   listen(started: (id: number) => void, failed: (error: unknown) => void): void {
     if (this.#id !== undefined) started(this.#id);
     else if (this.#failure) failed(this.#failure.error);
-    else if (this.#listeners) this.#listeners.push({ started, failed });
-    else this.#listeners = [{ started, failed }];
+    else this.#listeners.push({ started, failed });
   }
 
   /** Its arguments are not needed any more: a task that has started very many children holds no copies of them. */
@@ -60,8 +58,8 @@ export class ChildStart {
   }
 
   #taken(): readonly Listener[] {
-    const listeners = this.#listeners ?? [];
-    this.#listeners = undefined;
+    const listeners = this.#listeners;
+    this.#listeners = [];
     return listeners;
   }
 }

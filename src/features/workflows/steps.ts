@@ -17,7 +17,7 @@ import type { Wait } from "./contract.ts";
 import { stepName } from "./names.ts";
 import { type StepUndo, WorkflowRun } from "./run.ts";
 import { type Tries, tried } from "./tries.ts";
-import { allOf, type Settle, settledOf, WaitPromise, waitsTogether } from "./wait-promise.ts";
+import { type Settle, WaitPromise, waitsTogether } from "./wait-promise.ts";
 
 /** How often a step, or its undo, is tried. */
 export interface TryOptions {
@@ -289,7 +289,7 @@ export async function all<const T extends readonly unknown[] | []>(
   promises: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
   together(promises, "all");
-  return (await allOf(promises)) as { -readonly [K in keyof T]: Awaited<T[K]> };
+  return await Promise.all(promises);
 }
 
 /** As `Promise.allSettled`, for children and steps in any mix. */
@@ -297,7 +297,7 @@ export async function settled<const T extends readonly unknown[] | []>(
   promises: T,
 ): Promise<{ -readonly [K in keyof T]: PromiseSettledResult<Awaited<T[K]>> }> {
   together(promises, "settled");
-  return (await settledOf(promises)) as { -readonly [K in keyof T]: PromiseSettledResult<Awaited<T[K]>> };
+  return await Promise.allSettled(promises);
 }
 
 /**

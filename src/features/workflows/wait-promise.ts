@@ -11,16 +11,12 @@ export interface Settle<T> {
 /** `mode`: what the end of a child means for its task, as in `Wait`. */
 export type Begin<T> = (settle: Settle<T>, mode: string | null) => void;
 
-const listened: unique symbol = Symbol.for("dbq-ts.waitListened") as never;
-
 export class WaitPromise<T> extends Promise<T> {
   static override get [Symbol.species]() {
     return Promise;
   }
 
-  /** Undefined: the wait has begun. */
-  #begin: Begin<T> | undefined;
-  readonly #settle: Settle<T>;
+  #begin: (() => void) | undefined;
   #mode: string | null = null;
 
   constructor(begin: Begin<T>) {
@@ -28,8 +24,7 @@ export class WaitPromise<T> extends Promise<T> {
     super((resolve, reject) => {
       settle = { resolve, reject };
     });
-    this.#begin = begin;
-    this.#settle = settle as Settle<T>;
+    this.#begin = () => begin(settle as Settle<T>, this.#mode);
   }
 
   override then<A = T, B = never>(
@@ -38,7 +33,7 @@ export class WaitPromise<T> extends Promise<T> {
   ): Promise<A | B> {
     const begin = this.#begin;
     this.#begin = undefined;
-    begin?.(this.#settle, this.#mode);
+    begin?.();
     return super.then(resolved, rejected);
   }
 
@@ -46,83 +41,10 @@ export class WaitPromise<T> extends Promise<T> {
   [waitMode](mode: string): void {
     this.#mode = mode;
   }
-
-  /**
-   * As `then`, without its promise: a task may wait for very many, and Node calls its hooks for each promise.
-   * False: the wait has begun before, and nothing was done.
-   */
-  [listened]({ resolve, reject }: Settle<T>): boolean {
-    const begin = this.#begin;
-    this.#begin = undefined;
-    const settle = this.#settle;
-    begin?.(
-      {
-        resolve: (value) => {
-          settle.resolve(value);
-          resolve(value);
-        },
-        reject: (error) => {
-          // It is heard here: nobody else has to.
-          super.then(undefined, () => undefined);
-          settle.reject(error);
-          reject(error);
-        },
-      },
-      this.#mode,
-    );
-    return begin !== undefined;
-  }
 }
-
-const isWait = (promise: unknown): promise is WaitPromise<unknown> =>
-  promise instanceof Promise && waitMode in promise;
 
 /** Waits for these together: the end of one of several children is no reason to run the task again. */
 export function waitsTogether(promises: readonly unknown[], mode: string): void {
-  for (const promise of promises) if (isWait(promise)) promise[waitMode](mode);
-}
-
-function listen(promise: unknown, settle: Settle<unknown>): void {
-  if (isWait(promise) && listened in promise && promise[listened](settle)) return;
-  Promise.resolve(promise).then(settle.resolve, settle.reject);
-}
-
-/** As `Promise.all`, which makes three promises for each of its own. */
-export function allOf(iterable: Iterable<unknown>): Promise<unknown[]> {
-  const promises = [...iterable];
-  return new Promise((resolve, reject) => {
-    const values = new Array<unknown>(promises.length);
-    let left = promises.length;
-    if (left === 0) resolve(values);
-    for (const [i, promise] of promises.entries())
-      listen(promise, {
-        resolve(value) {
-          values[i] = value;
-          left -= 1;
-          if (left === 0) resolve(values);
-        },
-        reject,
-      });
-  });
-}
-
-/** As `Promise.allSettled`. */
-export function settledOf(iterable: Iterable<unknown>): Promise<unknown[]> {
-  const promises = [...iterable];
-  return new Promise((resolve) => {
-    const results = new Array<PromiseSettledResult<unknown>>(promises.length);
-    let left = promises.length;
-    if (left === 0) resolve(results);
-    for (const [i, promise] of promises.entries()) {
-      const put = (result: PromiseSettledResult<unknown>) => {
-        results[i] = result;
-        left -= 1;
-        if (left === 0) resolve(results);
-      };
-      listen(promise, {
-        resolve: (value) => put({ status: "fulfilled", value }),
-        reject: (reason) => put({ status: "rejected", reason }),
-      });
-    }
-  });
+  for (const promise of promises)
+    if (promise instanceof Promise && waitMode in promise) (promise as WaitPromise<unknown>)[waitMode](mode);
 }

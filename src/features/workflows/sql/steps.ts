@@ -161,34 +161,32 @@ export class StepOperations {
   ): Program<Inserted[] | undefined> {
     const rootId = (yield* this.lock(task)) ?? (yield* this.#lockStopping(task, children));
     if (rootId === undefined) return undefined;
-    const { id: taskId, generationId } = task;
-    // Without an earlier try nothing is there, and very many children are not looked for.
-    const there = again ? yield* this.steps(taskId) : [];
+    const there = again ? yield* this.steps(task.id) : [];
     const known = new Map(there.filter(({ undo }) => undo !== "done").map((one) => [one.name, one]));
-    const newChildren = known.size === 0 ? children : children.filter(({ name }) => !known.has(name));
+    const newChildren = children.filter(({ name }) => !known.has(name));
+    const ids = new Map(
+      [...known.values()].map(({ name, childId }) => [name, { id: childId ?? 0, duplicate: false }]),
+    );
     const inserted = yield* this.#tasks.insert(
-      newChildren.map((child) => ({ ...child.task, parentId: taskId, rootId })),
+      newChildren.map((child) => ({ ...child.task, parentId: task.id, rootId })),
       "report",
     );
-    const rowOf = (
-      one: NewStep | undefined,
-      { name, seq }: Pick<NewStep, "name" | "seq">,
-      childId: number | null,
-    ) => ({
-      ...{ taskId, generationId, name, seq, value: one?.value ?? null, error: one?.error ?? null },
-      ...{ startedAt: one?.startedAt ?? null, childId, undoState: one ? undoStateOf(one) : null },
-    });
-    const written = newChildren.map((child, i) => rowOf(undefined, child, inserted[i]?.id ?? null));
-    for (const one of steps) {
-      if (known.has(one.name)) continue;
-      if (one.again) yield* count(this.#s.deleteStep, { taskId, name: one.name }, false);
-      written.push(rowOf(one, one, null));
-    }
-    yield* insertAll(this.#s.insertStep, written);
-    if (known.size === 0) return inserted;
-    const ids = new Map(newChildren.map(({ name }, i) => [name, inserted[i] as Inserted]));
-    const idOf = (name: string) => ids.get(name) ?? { id: known.get(name)?.childId ?? 0, duplicate: false };
-    return children.map(({ name }) => idOf(name));
+    for (const [i, { name }] of newChildren.entries()) ids.set(name, inserted[i] as Inserted);
+    const { id: taskId, generationId } = task;
+    const starts = newChildren.map(({ name, seq }) => ({
+      ...{ name, seq, value: null, error: null, startedAt: null, undoState: null },
+      childId: ids.get(name)?.id,
+    }));
+    const results = steps
+      .filter(({ name }) => !known.has(name))
+      .map((one) => ({ ...one, childId: null, undoState: undoStateOf(one) }));
+    for (const { name, again } of results)
+      if (again) yield* count(this.#s.deleteStep, { taskId: task.id, name }, false);
+    yield* insertAll(
+      this.#s.insertStep,
+      [...starts, ...results].map((one) => ({ taskId, generationId, ...one })),
+    );
+    return children.map(({ name }) => ids.get(name) as Inserted);
   }
 
   /** The first ancestor of a task whose end was decided while this attempt ran: a step that it has begun is stored, and undone. */
