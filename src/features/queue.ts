@@ -16,7 +16,7 @@ import type { LimitMethods } from "./limits/methods.ts";
 import type { LookMethods } from "./look/methods.ts";
 import type { ScheduleMethods, SchedulesWithin } from "./schedules/methods.ts";
 import type { StatsMethods } from "./stats/methods.ts";
-import type { FullStore } from "./store.ts";
+import type { FullRequestStore, FullStore } from "./store.ts";
 import type { WorkflowMethods, WorkflowsWithin } from "./workflows/methods.ts";
 
 /** The queue inside a transaction. Its tasks exist only if the transaction commits, and no worker sees them before. */
@@ -97,3 +97,9 @@ export interface FullInternals extends QueueInternals {
 
 /** The internals of a queue of `openQueue`, whose store does what all features need. @throws TypeError for other values */
 export const internalsOf = (queue: unknown): FullInternals => coreInternalsOf(queue) as FullInternals;
+
+/** The store of the app's own calls, which `requestTimeout` limits. */
+export function requestsOf(queue: unknown): FullRequestStore {
+  const { store } = internalsOf(queue);
+  return store.requests ?? store;
+}

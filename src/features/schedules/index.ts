@@ -2,7 +2,7 @@
 import { type Act, actOn } from "../../base/runtime/maybe-promise.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
 import type { Feature } from "../../worker/feature.ts";
-import { internalsOf, type Shared } from "../queue.ts";
+import { internalsOf, requestsOf, type Shared } from "../queue.ts";
 import type { FullTransaction } from "../store.ts";
 import { Actions } from "./actions.ts";
 import { loadCroner } from "./croner.ts";
@@ -14,7 +14,7 @@ export function schedules(queue: CoreQueue): Feature {
   const wake = () => wakeups.workAdded(true);
   const settings = { maxPayload: options.maxPayload, synchronous: false, wake };
   const actions = new Actions(store.schedules, settings);
-  const requests = new Actions((store.requests ?? store).schedules, settings);
+  const requests = new Actions(requestsOf(queue).schedules, settings);
   const opened = async (some: Actions) => {
     await loadCroner();
     return some;
@@ -24,7 +24,7 @@ export function schedules(queue: CoreQueue): Feature {
   return {
     methods: {
       ...methodsOf(async (act) => await act(await opened(actions))),
-      ...requestsOf(async (act) => await act(await opened(requests))),
+      ...requestMethodsOf(async (act) => await act(await opened(requests))),
     } as ScheduleMethods,
     within: (inside, settings) => {
       // There is no time to load anything inside of a transaction: there the actions load it themselves.
@@ -37,7 +37,7 @@ export function schedules(queue: CoreQueue): Feature {
 }
 
 /** Reads and an enqueue, which `requestTimeout` limits. */
-const requestsOf = (
+const requestMethodsOf = (
   act: Act<ScheduleActions>,
 ): Pick<ScheduleActions, "getSchedule" | "listSchedules" | "triggerSchedule"> => ({
   getSchedule: (name) => act((actions) => actions.getSchedule(name)),
@@ -47,7 +47,7 @@ const requestsOf = (
 
 /** The methods of these actions, which may be destructured. */
 const methodsOf = (act: Act<ScheduleActions>): ScheduleActions => ({
-  ...requestsOf(act),
+  ...requestMethodsOf(act),
   schedule: (...given) => act((actions) => actions.schedule(...given)),
   schedules: (entries) => act((actions) => actions.schedules(entries)),
   editSchedule: (name, changes) => act((actions) => actions.editSchedule(name, changes)),

@@ -4,7 +4,7 @@ import { type Act, actOn } from "../../base/runtime/maybe-promise.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
 import type { Feature } from "../../worker/feature.ts";
 import { deletingJob } from "../../worker/pruning.ts";
-import { internalsOf } from "../queue.ts";
+import { internalsOf, requestsOf } from "../queue.ts";
 import type { FullTransaction } from "../store.ts";
 import { Actions } from "./actions.ts";
 import { stepsBefore } from "./earlier-steps.ts";
@@ -43,9 +43,9 @@ export function workflows(queue: CoreQueue): Feature {
 }
 
 function methodsOf(queue: CoreQueue): WorkflowMethods {
-  const { store, wakeups, options } = internalsOf(queue);
+  const { wakeups, options } = internalsOf(queue);
   const wake = () => wakeups.workAdded(true);
-  const actions = new Actions((store.requests ?? store).workflows.writes, {
+  const actions = new Actions(requestsOf(queue).workflows.writes, {
     maxPayload: options.maxPayload,
     synchronous: false,
     wake,

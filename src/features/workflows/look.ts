@@ -7,8 +7,7 @@ import { errorOf, readable, toTask } from "../../base/values/records.ts";
 import { TaskNotFoundError } from "../../errors.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
 import { isFinished, type Task, type TaskError, type TaskRecord, taskStatuses } from "../../task.ts";
-import { internalsOf } from "../queue.ts";
-import type { FullRequestStore } from "../store.ts";
+import { internalsOf, requestsOf } from "../queue.ts";
 import { groupFunction, mostCountedWaits, type StoredStep, type StoredWait } from "./contract.ts";
 import type {
   GetRunOptions,
@@ -21,11 +20,6 @@ import type {
 } from "./methods.ts";
 
 const runReaders = { depth: integer(1, 1_000), limit: integer(1, 100_000), total: integer(1, 100_000) };
-
-const requestsOf = (queue: CoreQueue): FullRequestStore => {
-  const { store } = internalsOf(queue);
-  return store.requests ?? store;
-};
 
 /** What one look may still read: a run may have a million tasks. */
 interface Budget {

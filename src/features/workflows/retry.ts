@@ -5,8 +5,7 @@ import { toTask } from "../../base/values/records.ts";
 import { TaskNotFoundError, TaskRunningError, TaskUndoingError } from "../../errors.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
 import type { Operated } from "../../store.ts";
-import { internalsOf, type Queue } from "../queue.ts";
-import type { WorkflowStore } from "./contract.ts";
+import { internalsOf, type Queue, requestsOf } from "../queue.ts";
 
 /** The core's `retryTask`, and what it does with options. */
 export function retryMethod(queue: CoreQueue): Queue["retryTask"] {
@@ -26,14 +25,9 @@ export function retryMethod(queue: CoreQueue): Queue["retryTask"] {
   };
 }
 
-const workflowsOf = (queue: CoreQueue): WorkflowStore => {
-  const { store } = internalsOf(queue);
-  return (store.requests ?? store).workflows;
-};
-
 /** @throws TypeError */
 async function undoAgain(queue: CoreQueue, id: number): Promise<Operated> {
-  const operated = await workflowsOf(queue).undoAgain(id);
+  const operated = await requestsOf(queue).workflows.undoAgain(id);
   if (!operated || operated.changed || isEnding(operated.record)) return operated;
   throw new TypeError(
     `retryTask: undo: task ${id} is ${operated.record.status}, and has no step whose undo has failed or is unknown`,
@@ -42,7 +36,7 @@ async function undoAgain(queue: CoreQueue, id: number): Promise<Operated> {
 
 /** @throws TaskNotFoundError, TypeError */
 async function retryFrom(queue: CoreQueue, id: number, step: string): Promise<Operated> {
-  const operated = await workflowsOf(queue).retryFrom(id, step);
+  const operated = await requestsOf(queue).workflows.retryFrom(id, step);
   if (operated?.changed || operated?.record.status === "running") return operated;
   if (operated && isEnding(operated.record)) return operated;
   if (operated)
