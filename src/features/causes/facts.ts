@@ -4,7 +4,7 @@ import type { PendingTasks } from "../../base/tasks/pending.ts";
 import type { Diagnosis } from "../../store.ts";
 import type { BriefHealth } from "../inspect/methods.ts";
 import type { LimitInfo } from "../limits/methods.ts";
-import type { FunctionStats } from "../stats/methods.ts";
+import type { FunctionAttempts, FunctionStats } from "../stats/methods.ts";
 import type {
   CrashedAttempt,
   HeadOfLevel,
@@ -14,9 +14,6 @@ import type {
   StartedTask,
 } from "./contract.ts";
 import type { Cause, CauseKind, ReadCauseThresholds } from "./methods.ts";
-
-/** How many attempts of a function in a queue have ended, and how many of them failed. */
-export type RecentAttempts = Pick<FunctionStats, "queueName" | "func" | "count" | "failed">;
 
 /** What one look has found. */
 export interface Facts {
@@ -28,7 +25,7 @@ export interface Facts {
   backlog: readonly PendingTasks[];
   limits: readonly LimitInfo[];
   /** The attempts that ended within `failingWithin`. */
-  recent: readonly RecentAttempts[];
+  recent: readonly FunctionAttempts[];
   /** Those of the last hour. */
   usual: readonly FunctionStats[];
   running: readonly RunningAttempt[];

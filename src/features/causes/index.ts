@@ -1,15 +1,13 @@
 /** Causes: what is wrong with a queue now, worst first, and what repairs it; and what begins and ends. */
 import { performance } from "../../base/runtime/timers.ts";
 import type { PendingTasks } from "../../base/tasks/pending.ts";
-import { groupBy } from "../../base/values/group-by.ts";
 import type { Diagnosis } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
 import type { BriefLook } from "../inspect/methods.ts";
-import { internalsOf, type Queue } from "../queue.ts";
-import type { FunctionCount } from "../stats/contract.ts";
-import { isFailure } from "../stats/methods.ts";
+import { internalsOf, type Queue, requestsOf } from "../queue.ts";
+import { attemptsOf } from "../stats/methods.ts";
 import type { Level } from "./contract.ts";
-import type { Facts, RecentAttempts } from "./facts.ts";
+import type { Facts } from "./facts.ts";
 import { causesIn } from "./find.ts";
 import type { CauseMethods } from "./methods.ts";
 import { setThresholds, thresholdsOf } from "./thresholds.ts";
@@ -29,7 +27,7 @@ export function causes(queue: Queue): Feature {
   const iterators: Pick<CauseMethods, "watchCauses"> = { watchCauses: (options) => watches.watch(options) };
   const methods: Omit<CauseMethods, "watchCauses"> = {
     listCauses: async () => causesIn(await factsOf(queue, database)),
-    causeThresholds: () => thresholdsOf((store.requests ?? store).causes),
+    causeThresholds: () => thresholdsOf(requestsOf(queue).causes),
     setCauseThresholds: (changes) => setThresholds(store.causes, changes),
   };
   const causesOf = async (look: BriefLook) => causesIn(await factsOf(queue, database, look));
@@ -38,8 +36,8 @@ export function causes(queue: Queue): Feature {
 
 /** One query after another: a look takes one connection of the queue's pool, not all. */
 async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>, look?: BriefLook): Promise<Facts> {
-  const { store, shared } = internalsOf(queue);
-  const { causes } = store.requests ?? store;
+  const { shared } = internalsOf(queue);
+  const { causes, stats } = requestsOf(queue);
   // This process's clock may be apart from the one that has written since when something is paused.
   const now = await causes.now();
   const thresholds = await thresholdsOf(causes);
@@ -53,7 +51,7 @@ async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>, look?
     health,
     backlog: pending,
     limits: await queue.listLimits(),
-    recent: attemptsOf(await store.stats.counts(minuteOf(now - thresholds.failingWithin))),
+    recent: attemptsOf(await stats.counts(minuteOf(now - thresholds.failingWithin))),
     // How long functions take as a rule matters only if one has run for longer than `hungAfter`.
     usual: running.some(({ age }) => age > thresholds.hungAfter) ? await queue.functionStats() : [],
     running,
@@ -67,23 +65,6 @@ async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>, look?
 
 /** The minute of statistics in which a time is. */
 const minuteOf = (time: number): number => Math.max(0, Math.floor(time / 60_000) * 60_000);
-
-/** By function and queue. */
-function attemptsOf(counts: readonly FunctionCount[]): RecentAttempts[] {
-  const groups = groupBy(counts, ({ queueName, func }) => JSON.stringify([queueName, func]));
-  return [...groups.values()].flatMap((group) => {
-    const [first] = group;
-    const sum = (some: readonly FunctionCount[]) => some.reduce((all, { count }) => all + count, 0);
-    return first === undefined
-      ? []
-      : {
-          queueName: first.queueName,
-          func: first.func,
-          count: sum(group),
-          failed: sum(group.filter(isFailure)),
-        };
-  });
-}
 
 /** The levels with tasks that have waited for so long, those that have waited longest. */
 function levelsThatWait(pending: readonly PendingTasks[], starvedAfter: number): Level[] {

@@ -1,4 +1,6 @@
 /** What `queue.stats()` takes and tells. A feature finds it out. */
+import { groupBy } from "../../base/values/group-by.ts";
+import type { FunctionCount } from "./contract.ts";
 
 /** A filter of `queue.functionStats`: the last hour by default. */
 export interface FunctionStatsFilter {
@@ -52,9 +54,22 @@ export interface FunctionStats extends AttemptStats {
   func: string;
 }
 
+/** How many attempts of a function in a queue have ended, and how many of them failed. */
+export type FunctionAttempts = Pick<FunctionStats, "queueName" | "func" | "count" | "failed">;
+
 /** Whether these attempts count as `failed`. */
 export const isFailure = ({ outcome }: { outcome: string }): boolean =>
   outcome === "failed" || outcome === "retry";
+
+/** How many attempts of each function in each queue these counts are, and how many of them failed. */
+export function attemptsOf(counts: readonly FunctionCount[]): FunctionAttempts[] {
+  const all = groupBy(counts, ({ queueName, func }) => JSON.stringify([queueName, func]));
+  const sum = (some: readonly FunctionCount[]) => some.reduce((total, { count }) => total + count, 0);
+  return [...all.values()].map((some) => {
+    const { queueName, func } = some[0] as FunctionCount;
+    return { queueName, func, count: sum(some), failed: sum(some.filter(isFailure)) };
+  });
+}
 
 /** What the feature adds to a queue. */
 export interface StatsMethods {

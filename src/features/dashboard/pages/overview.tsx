@@ -1,11 +1,10 @@
 /** The first page: how much there is, how it goes, what is stuck and what fails. */
 import type { Child, FC } from "hono/jsx";
-import { groupBy } from "../../../base/values/group-by.ts";
 import type { Task } from "../../../task.ts";
 import type { Cause } from "../../causes/methods.ts";
 import type { Health } from "../../inspect/methods.ts";
 import type { FunctionCount } from "../../stats/contract.ts";
-import { type FunctionStats, isFailure, type StatsPoint } from "../../stats/methods.ts";
+import { attemptsOf, type FunctionAttempts, type StatsPoint } from "../../stats/methods.ts";
 import type { Page, PageContext } from "../page.ts";
 import { Charts, pointsOf, type Range, rangeOf, rangeText } from "./charts.tsx";
 import { Kinds, loadKinds, type ShownFailure } from "./failures.tsx";
@@ -23,14 +22,12 @@ const shownKinds = 5;
 const budget = 30;
 
 /** How many attempts of a function ended, and how many of them failed. */
-type Failing = Pick<FunctionStats, "queueName" | "func" | "count" | "failed">;
-
 export interface OverviewData extends Health {
   range: Range;
   /** Minutes or hours without an attempt are left out. */
   points: StatsPoint[];
   /** The functions with the most failed attempts in this time. */
-  failing: Failing[];
+  failing: FunctionAttempts[];
   /** The failed tasks that were enqueued last. */
   failedTasks: Task[];
   /** Attempts of the time before, as long as `range`, where statistics are kept for as long. */
@@ -65,14 +62,8 @@ async function load(context: PageContext): Promise<OverviewData> {
 }
 
 /** The functions of which an attempt failed, those with the most first. */
-function failingOf(outcomes: readonly FunctionCount[]): Failing[] {
-  const all = groupBy(outcomes, ({ queueName, func }) => JSON.stringify([queueName, func]));
-  const sum = (counts: readonly FunctionCount[]) => counts.reduce((total, { count }) => total + count, 0);
-  return [...all.values()]
-    .map((counts) => {
-      const { queueName, func } = counts[0] as FunctionCount;
-      return { queueName, func, count: sum(counts), failed: sum(counts.filter(isFailure)) };
-    })
+function failingOf(outcomes: readonly FunctionCount[]): FunctionAttempts[] {
+  return attemptsOf(outcomes)
     .filter(({ failed }) => failed > 0)
     .sort((a, b) => b.failed - a.failed);
 }
