@@ -4,7 +4,7 @@ import { sql } from "drizzle-orm/sql/sql";
 import type { Crash } from "../../store.ts";
 import { columnsOf, listed, positionsIn } from "../../stores/sql/columns.ts";
 import type { Dialect, Params, Row } from "../../stores/sql/dialect.ts";
-import { dueLook } from "../../stores/sql/due-looks.ts";
+import { hasRows } from "../../stores/sql/due-looks.ts";
 import type { CoreOperations } from "../../stores/sql/operations.ts";
 import { count, insertedIds, type Program, type Runner, rows } from "../../stores/sql/program.ts";
 import { before, type Statement } from "../../stores/sql/statements.ts";
@@ -112,11 +112,7 @@ export class OwedHookOperations {
 }
 
 /** The operations, which note each task that has crashed for good. */
-export const owedHooksLook = dueLook(
-  hooksDue,
-  () => sql.raw("(select 1 from dbq_owed_hooks limit 1)"),
-  () => true,
-);
+export const owedHooksLook = hasRows(hooksDue, "dbq_owed_hooks");
 
 export function owedHooksOf({ texts, maintenance }: CoreOperations): OwedHookOperations {
   const hooks = new OwedHookOperations(texts);

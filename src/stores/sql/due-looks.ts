@@ -24,6 +24,14 @@ export const dueLook = <T>(
   heard: (value, others) => part.with(read(value), others),
 });
 
+/** Whether the table has a row. */
+export const hasRows = (part: Part<true>, table: string): DueLook =>
+  dueLook(
+    part,
+    () => sql.raw(`(select 1 from ${table} limit 1)`),
+    () => true,
+  );
+
 export type DueLooks = readonly DueLook[];
 
 /** What the query has found. `nextExpiry`: milliseconds until the next task expires; undefined: none will. */

@@ -2,7 +2,7 @@
 import { sql } from "drizzle-orm/sql/sql";
 import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
 import type { Dialect, Params, Row } from "../../../stores/sql/dialect.ts";
-import { dueLook, fromNow } from "../../../stores/sql/due-looks.ts";
+import { dueLook, fromNow, hasRows } from "../../../stores/sql/due-looks.ts";
 import { count, insertAll, type Program, rows } from "../../../stores/sql/program.ts";
 import { intOrNull, textOrNull } from "../../../stores/sql/rows.ts";
 import { itemColumns, itemOf, type Statement, still } from "../../../stores/sql/statements.ts";
@@ -29,11 +29,7 @@ import {
   setsOfMany,
 } from "./fan-in.ts";
 
-export const waitsLook = dueLook(
-  waitsDue,
-  () => sql.raw("(select 1 from dbq_waits limit 1)"),
-  () => true,
-);
+export const waitsLook = hasRows(waitsDue, "dbq_waits");
 
 export const nextWaitLook = dueLook(
   nextWaitDue,
