@@ -5,8 +5,8 @@ import type { TaskRecord } from "../task.ts";
 /** A claim that is about to be made. */
 export interface NextClaim {
   funcs: readonly string[];
-  /** The tasks that end with it. */
-  ended: readonly TaskRecord[];
+  /** The tasks that end with it. A policy that does not ask for them costs no list of them. */
+  ended(): readonly TaskRecord[];
   /** How many of the claimed tasks may start later; undefined: the worker waits for none. */
   mayStartLater: number | undefined;
 }

@@ -287,7 +287,7 @@ export class Dispatcher {
         ? roomForCrashSensitive(concurrency, this.#owned, batch) - underWay.claiming.crashSensitive
         : limit;
     const funcs = this.#setAside.among(claims.funcs());
-    const ended = batch.map(({ attempt }) => attempt.record);
+    const ended = () => batch.map(({ attempt }) => attempt.record);
     // While a task would wait for its start, a clock that a test steps stands still.
     const mayStartLater = this.#host.clock ? undefined : this.#held.room(slots, concurrency);
     const { parts, alone = false } = claims.ask({ funcs, ended, mayStartLater });

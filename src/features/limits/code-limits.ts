@@ -75,9 +75,9 @@ export class CodeLimits implements ClaimPolicy {
   /** While functions share, or limits were about the last claim, it names the tasks whose places may be free. */
   ask({ funcs, ended, mayStartLater: held }: NextClaim): Asked {
     const sharing = sharingOf(funcs);
-    const freed = (sharing || this.#areAbout) && ended.length > 0 ? ended : undefined;
+    const freed = sharing || this.#areAbout ? ended() : [];
     return {
-      ...limitsAsked.with({ ...(sharing && { sharing }), ...(freed && { freed }), held }),
+      ...limitsAsked.with({ ...(sharing && { sharing }), ...(freed.length > 0 && { freed }), held }),
       alone: sharing !== undefined,
     };
   }

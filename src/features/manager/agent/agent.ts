@@ -366,7 +366,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
       const funcs = run.claims.funcs();
       const asked = {
         ...{ session: run.session, requestId: randomUUID(), slots, ahead, funcs, wait, settle },
-        ...toldSharing(run.claims.ask({ funcs, ended: [], mayStartLater: undefined })),
+        ...toldSharing(run.claims.ask({ funcs, ended: () => [], mayStartLater: undefined })),
       };
       const { signal } = wait > 0 ? run.claiming : run.asking;
       const began = performance.now();
