@@ -81,8 +81,15 @@ export class MaintenanceOperations {
   readonly #looks: DueLooks;
   /** What else has to happen in the transaction in which tasks are charged with a crash. Undefined costs nothing. */
   onCrash: ((crashes: readonly Crash[]) => Program<void>) | undefined;
-  /** What else happens when tasks are deleted. @param ids as JSON. @param remove deletes the tasks, and returns how many they were */
-  onRemove: ((ids: string, remove: () => Program<number>) => Program<number>) | undefined;
+  /**
+   * What else happens when tasks are deleted.
+   * @param ids as JSON
+   * @param remove deletes the tasks, and returns how many they were
+   * @param areFinished it is known that all of them have finished
+   */
+  onRemove:
+    | ((ids: string, remove: () => Program<number>, areFinished: boolean) => Program<number>)
+    | undefined;
 
   constructor({ statements, dialect }: Texts, transitions: Transitions, looks: DueLooks) {
     this.#s = statements;
@@ -124,6 +131,7 @@ export class MaintenanceOperations {
     for (const [status, age] of Object.entries(retention))
       removed += yield* this.remove(
         yield* this.#expired(status, age, limit - removed, places.get(status), this.#s.expired),
+        true,
       );
     return removed;
   }
@@ -156,23 +164,23 @@ export class MaintenanceOperations {
   /** Deletes those of these tasks that `prune` would delete. */
   *removeExpired(status: string, age: number, ids: readonly number[]): Program<readonly number[]> {
     const params = { status, age: Math.min(age, longestAge), ids: JSON.stringify(ids) };
-    return yield* this.removed(yield* rows(this.#s.expiredAmong, params));
+    return yield* this.removed(yield* rows(this.#s.expiredAmong, params), true);
   }
 
   /** As `remove`, and returns the ids. */
-  *removed(found: readonly Row[]): Program<number[]> {
-    yield* this.remove(found);
+  *removed(found: readonly Row[], areFinished = false): Program<number[]> {
+    yield* this.remove(found, areFinished);
     return found.map(([id]) => Number(id));
   }
 
   /** Deletes the tasks with the ids of these rows, with their attempts and log lines. */
-  *remove(found: readonly Row[]): Program<number> {
+  *remove(found: readonly Row[], areFinished = false): Program<number> {
     if (found.length === 0) return 0;
     const ids = JSON.stringify(found.map(([id]) => Number(id)));
     yield* count(this.#s.deleteAttempts, { ids });
     yield* count(this.#s.deleteLogs, { ids });
     const remove = () => count(this.#s.deleteTasks, { ids });
-    return yield* this.onRemove ? this.onRemove(ids, remove) : remove();
+    return yield* this.onRemove ? this.onRemove(ids, remove, areFinished) : remove();
   }
 
   // ---- dead workers --------------------------------------------------------------------------

@@ -32,10 +32,10 @@ export function workflowsOf(core: CoreOperations): WorkflowOperations {
   const parks = new ParkOperations(texts, tasks, steps, waits, events);
   const ends = new ChildEnds(core, tree, waits, events);
   const groups = new GroupOperations(texts, tasks, tree, waits, ends);
-  maintenance.onRemove = function* (ids, remove) {
+  maintenance.onRemove = function* (ids, remove, areFinished) {
     yield* steps.removeOf(ids);
     yield* waits.removeOf(ids);
-    return yield* ends.removing(ids, remove);
+    return yield* areFinished ? remove() : ends.removing(ids, remove);
   };
   transitions.onEnd = (ended) => ends.onEnd(ended);
   transitions.holdUp = (ending) => undo.holdUp(ending);
