@@ -152,14 +152,15 @@ export class CauseOperations {
    * that is beyond its end begins the second walk, which is the last one.
    */
   *#startedAfter(heads: readonly HeadOfLevel[], next: number): Program<StartedTask[]> {
-    const now = heads.length === 0 ? sql`` : yield* this.#moment();
+    if (heads.length === 0) return [];
+    const now = yield* this.#moment();
     const sorted = [...heads].sort((a, b) => a.taskId - b.taskId);
+    const names = [...new Set(sorted.map(({ queueName }) => queueName))];
     const found: StartedTask[] = [];
     let end = Number.NEGATIVE_INFINITY;
     for (let walks = 0; walks < 2; walks += 1) {
       const first = sorted.find(({ taskId }) => taskId >= end);
       if (first === undefined) break;
-      const names = [...new Set(sorted.map(({ queueName }) => queueName))];
       const walked = yield* this.#startedFrom(first.taskId, names, { next, now });
       found.push(...walked.found);
       end = walked.end;
