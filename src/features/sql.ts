@@ -61,7 +61,7 @@ export const claimFeatures: ClaimFeatures = {
   othersOf: (steps, policies) => new SteeredClaims(steps, policies),
 };
 
-/** What features add to the look at what is due. */
+/** The columns that features add to the query for due work. */
 export const dueLooks: DueLooks = [slotLook, owedHooksLook, waitsLook, nextWaitLook];
 
 /** Operations remember how their claims went: each store has its own. */

@@ -1,4 +1,4 @@
-/** What a feature says about the claims of one worker, or of one runner of the test kit, and what it hears of them. */
+/** A feature's side in a worker, or in a runner of the test kit: it adds to each claim, and hears each answer. */
 import type { WithParts } from "../base/tasks/part.ts";
 import type { TaskRecord } from "../task.ts";
 

@@ -1,6 +1,6 @@
 /**
- * What a feature says to its other side. A feature has a side at the worker and a side in the database: the core carries the part of
- * each from one side to the other, with a claim, its answer, or the look at what is due, and does not look into it.
+ * Messages between the two sides of a feature: one side works in the worker, the other in the database. The core carries them with
+ * a claim, with the answer to a claim, and with the answer of the query for due work. It does not read them.
  */
 
 /** A message between a worker and the database. */

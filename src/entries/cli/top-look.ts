@@ -26,7 +26,7 @@ export interface TopLook {
   /** The attempts since then, those with the most attempts first. Workers write them every 10 s. */
   functions: FunctionStats[];
   limits: LimitInfo[];
-  /** What is wrong, worst first. */
+  /** All that is wrong with the queue now. The worst comes first. */
   causes: Cause[];
 }
 

@@ -1,7 +1,7 @@
 /** What a database does for the hooks that crashes owe. */
 import { Part } from "../../base/tasks/part.ts";
 
-/** Hooks are owed, as the look at what is due has found. */
+/** The query for due work tells the job that runs owed hooks that there are some. */
 export const hooksDue = new Part<true>("hooks");
 
 /** The `onFailure` of an attempt that ended with its worker. No process was left to call it. */

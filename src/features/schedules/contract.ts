@@ -2,7 +2,7 @@
 import { Part } from "../../base/tasks/part.ts";
 import type { MaybePromise, NewTask } from "../../store.ts";
 
-/** Milliseconds until the next schedule is due, in the look at what is due. */
+/** The query for due work tells the job that fires schedules in how many milliseconds the next one is due. */
 export const slotDue = new Part<number>("schedules");
 
 /** What a schedule's row says, but for what the store counts and stamps. JSON as text, times as milliseconds since 1970. */

@@ -3,8 +3,9 @@ import { Part } from "../../base/tasks/part.ts";
 import type { Inserted, MaybePromise, NewTask, Operated, TaskVersion } from "../../store.ts";
 import type { TaskRecord, TaskStatus } from "../../task.ts";
 
-/** In the look at what is due: tasks wait for something, and in how many milliseconds the next of their waits is over by its time. */
+/** The query for due work tells the jobs of workflows that tasks wait for something. */
 export const waitsDue = new Part<true>("waits");
+/** And in how many milliseconds the next of these waits ends because its time is over. */
 export const nextWaitDue = new Part<number>("next wait");
 
 /** Whether a step was undone. `unknown`: the function did not come to it any more. */

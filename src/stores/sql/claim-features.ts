@@ -29,7 +29,7 @@ export interface OtherClaims {
   concern(request: ClaimRequest): boolean;
   /** Whether the claim is a plain one, as is every other claim at this version that asks for nothing of the feature. */
   isPlain(request: ClaimRequest, version: number): boolean;
-  /** Reads, before the claim's transaction, what it would take. Undefined: the claim is a plain one, as far as is known here. */
+  /** Reads what the claim would take, before its transaction begins. Undefined: by what is known here, the claim is a plain one. */
   read(request: ClaimRequest): Program<Read | undefined>;
   /** Takes the four steps, in the caller's transaction. Undefined: at this version, the claim is a plain one. */
   run(request: ClaimRequest, startedAt: number, version: number, read?: Read): Program<Claimed | undefined>;

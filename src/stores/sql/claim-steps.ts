@@ -72,7 +72,7 @@ export interface Claimed extends WithParts {
   endedInVain?: "all" | ReadonlySet<number> | undefined;
 }
 
-/** What was read before the transaction of a claim. `parts`: what policies answer when there is nothing to claim. */
+/** A claim reads this before its transaction begins. `parts`: if there is nothing to claim, the policies answer this. */
 export interface Read extends WithParts {
   candidates: readonly Candidate[];
   /** What the feature that makes the claim has noted with it. @default no feature makes it */

@@ -1,4 +1,4 @@
-/** When the next work is due, of tasks and of features, in one query: every worker asks once a second. */
+/** The query for due work: when the next task is due, and what features wait for. Every worker asks it once a second. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { memoize } from "../../base/runtime/memoize.ts";
 import type { Part, WithParts } from "../../base/tasks/part.ts";
@@ -11,7 +11,7 @@ import { isNotPassed, mayExpire, type Statement } from "./statements.ts";
 /** A column that a feature adds to the query. Where it is not null, the feature's jobs hear it in `dueIn`. */
 export interface DueLook {
   column(d: Dialect, p: Params): SQL;
-  /** What they hear, beside the parts of others. */
+  /** Adds what they hear to the parts of other features. */
   heard(value: unknown, others: WithParts): WithParts;
 }
 
@@ -37,7 +37,7 @@ export type DueLooks = readonly DueLook[];
 /** What the query has found. `nextExpiry`: milliseconds until the next task expires; undefined: none will. */
 export type NextDue = Omit<Promoted, "promoted" | "expired"> & { nextExpiry: number | undefined };
 
-/** Milliseconds until a time; what is overdue is due now. */
+/** Milliseconds until a time. A time that has passed gives 0. */
 export const fromNow = (milliseconds: unknown): number => Math.max(0, Number(milliseconds));
 
 function textOf(d: Dialect, looks: DueLooks, isAny: (p: Params) => SQL): Statement {

@@ -108,7 +108,7 @@ export class ChildEnds {
     );
     if (cutting.length > 0) over.push(...(yield* this.#waits.rangesOf(cutting)));
     if (over.length === 0) return;
-    // Most ends of many children come to nobody: a row of a task is read only if a wait of it may be over.
+    // The end of one of many children seldom ends a wait. The rows of the waiting tasks are read only if it may.
     yield* this.#endWaits(over, yield* this.#tree.lock(over.map(({ taskId }) => taskId)), ends);
   }
 
