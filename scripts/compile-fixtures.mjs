@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process";
 import { cpSync, readdirSync, rmSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { transformSync } from "esbuild";
+import { transform } from "esbuild";
 import { compiler } from "./compiler.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -56,11 +56,12 @@ const likeTheCompiler = /** @type {const} */ ({
  * The name that a file of the sources has among the compiled ones, and what stands in it for this text.
  * @param {string} file
  * @param {string} text
- * @returns {{ file: string, text: string }}
+ * @returns {Promise<{ file: string, text: string }>}
  */
-export function compiledFile(file, text) {
+export async function compiledFile(file, text) {
   if (!/\.tsx?$/.test(file)) return { file, text };
-  const { code } = transformSync(text, {
+  // The form without a promise starts a process for each file.
+  const { code } = await transform(text, {
     ...likeTheCompiler,
     loader: extname(file) === ".tsx" ? "tsx" : "ts",
   });

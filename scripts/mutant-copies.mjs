@@ -173,10 +173,10 @@ export class Copy {
   async withFaults(mutants, act) {
     const faulty = [...this.places.withFaults(mutants)];
     try {
-      for (const [file, text] of faulty) this.#write(file, text);
+      for (const [file, text] of faulty) await this.#write(file, text);
       return await act();
     } finally {
-      for (const [file] of faulty) this.#write(file, this.places.textOf(file));
+      for (const [file] of faulty) await this.#write(file, this.places.textOf(file));
     }
   }
 
@@ -184,10 +184,10 @@ export class Copy {
    * @param {string} file
    * @param {string} text
    */
-  #write(file, text) {
+  async #write(file, text) {
     writeFileSync(join(this.path, file), text);
     if (!existsSync(this.compiled)) return;
-    const made = compiledFile(file, text);
+    const made = await compiledFile(file, text);
     writeFileSync(join(this.compiled, made.file), made.text);
   }
 
