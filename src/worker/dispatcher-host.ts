@@ -33,6 +33,10 @@ export interface DispatcherHost {
   readonly context: unknown;
   readonly maxPayload: number;
   readonly clock?: Clock | undefined;
+  /** Milliseconds between two looks at what it owns: a cancel reaches its function within them. @default 400 */
+  readonly checkEvery?: number;
+  /** Whether a claim waits at the store until there are tasks: what ends meanwhile is settled beside it. @default none ever waits */
+  isClaimWaiting?(): boolean;
   executorOf(definition: TaskDefinition): Executor;
   readonly claims: Omit<ClaimPolicy, "begin">;
   /** Another process has declared this worker dead and deleted its row. */

@@ -33,7 +33,6 @@ import { SetAside } from "./set-aside.ts";
 import { throttleHolding } from "./throttle.ts";
 
 const noNews: Heard = {};
-
 const noLoss: ReadonlyMap<RunningAttempt, Loss> = new Map();
 
 /** Milliseconds that a cycle waits until progress is written. */
@@ -86,7 +85,7 @@ export class Dispatcher {
     this.#progress = new ProgressNotes(host.store, report, () => host.wakeups.taskNoted());
     this.#prefetch = new PrefetchControl(host.store.synchronous);
     this.#prefetched = new PrefetchBuffer(() => this.#fillSlots(), this.#prefetch.waited);
-    this.ownership = new OwnershipCheck(host.store, this.#owned, report);
+    this.ownership = new OwnershipCheck(host.store, this.#owned, report, host.checkEvery);
     const defaults = new Defaults(host.store);
     this.#attemptHost = {
       store: host.store,
@@ -204,6 +203,7 @@ export class Dispatcher {
    * one cycle follows the other.
    */
   #mayOverlap(): boolean {
+    if (this.#host.isClaimWaiting?.()) return this.#ended.length > 0;
     if (!this.#underWay.leaveEnough(this.#ended.length)) return false;
     if (this.#failures.count > 0 || this.#endsLetStart || this.#claimsAlone || this.#unknownClaims.isDue)
       return false;
@@ -224,7 +224,7 @@ export class Dispatcher {
       if (batch.length > 0 && this.#progress.isUnwritten) await this.#progress.flush(progressFlushMs);
       if (this.#unknownClaims.isDue && !this.#underWay.isClaiming && this.#takingOn === 0)
         await this.#unknownClaims.handBack();
-      await this.#settleAndClaim(batch, !oneByOne);
+      await this.#settleAndClaim(batch, !oneByOne && !this.#host.isClaimWaiting?.());
       if (oneByOne) await this.#settleAndClaim([], true);
       // Not when the cycle beside this one has failed meanwhile.
       if (this.#failures.count === failures) this.#failures.count = 0;

@@ -10,7 +10,7 @@ import { isLost, lossReason } from "./ambiguous-results.ts";
 import type { RunningAttempt } from "./attempt.ts";
 
 /** Milliseconds between checks. A cancel by another process reaches its handler within this time. */
-const checkEveryMs = 400;
+const usualEvery = 400;
 
 /** What became of a task that an attempt has lost. */
 export interface Loss {
@@ -26,6 +26,7 @@ export class OwnershipCheck {
   readonly #store: Pick<TaskStore, "taskStates" | "get">;
   readonly #owned: Bag<RunningAttempt>;
   readonly #report: (error: unknown, where: string) => void;
+  readonly #every: number;
   /** Set while the worker owns a task. */
   #timer: NodeJS.Timeout | undefined;
 
@@ -33,10 +34,12 @@ export class OwnershipCheck {
     store: Pick<TaskStore, "taskStates" | "get">,
     owned: Bag<RunningAttempt>,
     report: (error: unknown, where: string) => void,
+    every = usualEvery,
   ) {
     this.#store = store;
     this.#owned = owned;
     this.#report = report;
+    this.#every = every;
   }
 
   /** Starts periodic checks, which go on until the worker owns nothing. */
@@ -119,6 +122,6 @@ export class OwnershipCheck {
       await this.check();
       this.#timer = this.#owned.size > 0 ? this.#checkLater() : undefined;
     };
-    return inRootContext(() => setTimeout(check, checkEveryMs).unref());
+    return inRootContext(() => setTimeout(check, this.#every).unref());
   }
 }

@@ -120,8 +120,8 @@ export const agentFaults: readonly Mutant[] = [
   {
     name: "agent-beats-without-pause",
     why: "An agent whose connections end with each answer asks its Manager hundreds of times a second.",
-    in: "Agent.#beatNow",
-    find: "run.beatAt + leastBetweenBeats - performance.now()",
+    in: "RemoteStore.#beatSoon",
+    find: "this.#beatAt + leastBetweenBeats - performance.now()",
     replace: "0",
     caughtBy: late("an agent whose connections end with each answer beats at most every 100 ms"),
   },
@@ -136,7 +136,7 @@ export const agentFaults: readonly Mutant[] = [
   {
     name: "refused-agent-runs-on",
     why: "An agent whose token was revoked goes on with a task that another agent runs by then.",
-    in: "Agent.#beat",
+    in: "RemoteStore.#beat",
     find: "error.status === 401",
     replace: "error.status === 400",
     caughtBy: late(
@@ -226,9 +226,9 @@ export const agentFaults: readonly Mutant[] = [
   {
     name: "agent-forgets-what-it-claimed-ahead",
     why: "Tasks that an agent has claimed ahead stay running for a lease when it stops.",
-    in: "Agent.#stop",
-    find: "this.#prefetched.handBack();",
-    replace: "this.#prefetched.clear();",
+    in: "Agent.#start",
+    find: "dispatcher.stopClaiming();",
+    replace: "",
     caughtBy: agent("that stops while it claims ahead leaves no task running"),
     hangs: true,
   },
@@ -328,8 +328,8 @@ export const agentFaults: readonly Mutant[] = [
   {
     name: "cancel-does-not-reach-an-agent",
     why: "A cancelled task runs to its end on its agent.",
-    in: "Agent.#cancel",
-    find: "attempt.lose(new TaskCancelledError(record.id, reasons?.[record.id]), row);",
+    in: "RemoteStore.#beat",
+    find: "this.#lose(running, answer);",
     replace: "",
     caughtBy: agent("hears of a cancel within a second, and its late result is not accepted"),
     hangs: true,
@@ -346,9 +346,9 @@ export const agentFaults: readonly Mutant[] = [
   {
     name: "late-answer-ends-the-next-attempt",
     why: "A task that comes to the same agent again is aborted by an answer about its earlier attempt, and stays running for a lease.",
-    in: "Agent.#named",
-    find: "generations.get(record.id) === record.generationId",
-    replace: "true",
+    in: "RemoteStore.#lose",
+    find: "record.generationId !== generations.get(id)",
+    replace: "false",
     caughtBy: late("a late answer about a task's earlier attempt does not end its next attempt"),
     // An agent that runs nothing sends no further beat.
     hangs: true,
@@ -356,10 +356,19 @@ export const agentFaults: readonly Mutant[] = [
   {
     name: "agent-runs-a-task-twice",
     why: "An agent that is given a task again, which it had lost, runs it twice at once.",
-    in: "Agent.#accept",
-    find: "known.lose(new LostGenerationError(id, known.record.generationId), undefined);",
+    in: "RemoteStore.#hold",
+    find: "if (again.length > 0) this.#host.look(again);",
     replace: "",
     caughtBy: late("of two attempts of one task an agent names the newer, and ends the older"),
+  },
+  {
+    name: "waiting-claim-holds-up-what-has-ended",
+    why: "While an agent's claim waits for tasks, which may take 25 s, nothing that has ended is settled.",
+    in: "Dispatcher.#mayOverlap",
+    find: "if (this.#host.isClaimWaiting?.()) return this.#ended.length > 0;",
+    replace: "",
+    caughtBy: late("a late answer about a task's earlier attempt does not end its next attempt"),
+    hangs: true,
   },
   {
     name: "gone-client-is-an-error",

@@ -301,7 +301,7 @@ export const runningFaults: readonly Mutant[] = [
     name: "claims-that-fail-hold-up-what-has-ended",
     why: "While the database takes no claim, nothing that has ended is settled either, and it all runs again.",
     in: "Dispatcher.#runCycle",
-    find: "await this.#settleAndClaim(batch, !oneByOne); if (oneByOne) await this.#settleAndClaim([], true);",
+    find: "await this.#settleAndClaim(batch, !oneByOne && !this.#host.isClaimWaiting?.()); if (oneByOne) await this.#settleAndClaim([], true);",
     replace:
       "if (oneByOne) await this.#settleAndClaim([], true); await this.#settleAndClaim(batch, !oneByOne);",
     caughtBy: inWorker(

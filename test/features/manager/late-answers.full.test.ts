@@ -204,7 +204,10 @@ it("an agent whose event loop was blocked for longer than a third of the default
     subscribe("dbq:warning", listen);
     onTestFinished(() => void unsubscribe("dbq:warning", listen));
   });
-  const end = performance.now() + 6_500;
+  // The next beat is due 800 ms after this answer: it has not begun when the loop is blocked.
+  (await next("/v1/beat")).answer({ cancel: [], lost: [], quiet: false });
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const end = performance.now() + 7_000;
   while (performance.now() < end);
   expect((await warned).message).toMatch(/^this agent's event loop was blocked for [56] s: /);
   (await next("/v1/beat")).answer(anything);

@@ -47,6 +47,14 @@ export function recordOf(task: ClaimedTask, workerId: string): TaskRecord {
   };
 }
 
+/** The row of a task that was cancelled while it ran. `reason`: undefined where the Manager is of an earlier version. */
+export const cancelledOf = (record: TaskRecord, reason: string | undefined): TaskRecord => ({
+  ...record,
+  status: "cancelled",
+  generationId: record.generationId + 1,
+  error: reason === undefined ? null : JSON.stringify({ name: "TaskCancelled", message: reason }),
+});
+
 const parsed = (text: string): unknown => JSON.parse(text);
 
 export function toldOf(outcome: Outcome): SettledTask {
