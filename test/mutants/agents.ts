@@ -371,6 +371,27 @@ export const agentFaults: readonly Mutant[] = [
     hangs: true,
   },
   {
+    name: "agent-starts-before-the-turn",
+    why: "A task that an agent has claimed before its turn at a rate starts at once: the service behind it sees more than the rate.",
+    in: "heardOf",
+    find: "startsIn.size === 0",
+    replace: "true",
+    caughtBy: late(
+      "a task that an agent has claimed before its turn at a rate starts at its turn, and keeps its slot until then",
+    ),
+  },
+  {
+    name: "manager-keeps-the-turn-to-itself",
+    why: "A Manager that says nothing of a task's turn has the agent start it before.",
+    in: "Session.startsIn",
+    find: "wait > 0 ? wait : undefined",
+    replace: "undefined",
+    caughtBy: {
+      file: "test/features/manager/sqlite.full.test.ts",
+      test: "limits on SQLite > a claim takes tasks before their turn at a rate, and says when each is to start",
+    },
+  },
+  {
     name: "gone-client-is-an-error",
     why: "Each agent that is killed while it asks is an error of its Manager.",
     in: "Bodies.read",

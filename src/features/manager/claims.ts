@@ -139,7 +139,6 @@ export class Claims {
       return { result, accepted };
     };
     const { result, accepted } = await claim(false, outcomes);
-    let { claimed, more, registered }: SettleAndClaimResult = result;
     const isRepeated = sessionAnswered.of(result) === "repeated";
     if (isRepeated) {
       const tasks = await this.#internals.store.agents.claimed(session.workerId as string);
@@ -147,11 +146,14 @@ export class Claims {
       if (tasks.length > 0)
         return { tasks: await this.#fitting(session, tasks, body), accepted, more: false };
     }
-    // The agent is gone, and its row with it: another one would keep tasks from the other agents for a lease.
-    if (session.hasEnded) return { tasks: await this.#take(session, claimed, body), accepted, more };
-    if (!registered && session.registrations === registrations) await this.#register(session, body.slots);
-    if (isRepeated || !registered) ({ claimed, more } = (await claim(isRepeated, [])).result);
-    return { tasks: await this.#take(session, claimed, body), accepted, more };
+    let last = result;
+    // The agent may be gone, and its row with it: another one would keep tasks from the other agents for a lease.
+    if (!session.hasEnded) {
+      if (!result.registered && session.registrations === registrations)
+        await this.#register(session, body.slots);
+      if (isRepeated || !result.registered) ({ result: last } = await claim(isRepeated, []));
+    }
+    return { tasks: await this.#take(session, last, body), accepted, more: last.more };
   }
 
   #learn(funcs: readonly string[], key: string, result: SettleAndClaimResult): void {
@@ -177,13 +179,18 @@ export class Claims {
 
   async #take(
     session: Session,
-    claimed: readonly TaskRecord[],
+    { claimed, ...answer }: SettleAndClaimResult,
     body: ClaimBody,
   ): Promise<readonly TaskRecord[]> {
     if (claimed.length === 0) return [];
-    session.beatAt = performance.now();
+    const now = performance.now();
+    session.beatAt = now;
     this.#internals.wakeups.taskNoted();
-    for (const task of claimed) session.hold(task, { givenAt: session.beatAt });
+    const startsIn = limitsAnswered.of(answer)?.startsIn;
+    for (const task of claimed) {
+      const wait = startsIn?.get(task.id);
+      session.hold(task, { givenAt: now, startsAt: wait === undefined ? undefined : now + wait });
+    }
     return await this.#fitting(session, await this.#readable(session, claimed), body);
   }
 
@@ -294,11 +301,11 @@ interface ToClaim {
 /** A crash is charged to all tasks that an agent has, started or not: of those ahead of its slots none may be crash-sensitive. */
 function claimOf(session: Session, body: ClaimBody, { anew, freed, mostBytes }: ToClaim): ClaimRequest {
   const { workerId, agent, place: host, bytesPerTask } = session;
-  const { slots, ahead, funcs, requestId, sharing } = body;
+  const { slots, ahead, funcs, requestId, sharing, later: held } = body;
   // By the size of the last tasks, so that few of them have to be handed back.
   const limit = Math.max(1, Math.min(slots + ahead, Math.floor(mostBytes / bytesPerTask)));
   const crashSensitive = Math.min(slots, limit);
-  const limits = limitsAsked.with({ ...(sharing && { sharing }), ...(freed.length > 0 && { freed }) });
+  const limits = limitsAsked.with({ ...(sharing && { sharing }), ...(freed.length > 0 && { freed }), held });
   return {
     ...{ workerId: workerId as string, queueNames: agent.queues, funcs, limit, crashSensitive },
     ...sessionAsked.with({ id: requestId, host, anew }, limits),

@@ -217,7 +217,7 @@ export class Http {
       else asked.response.once("close", end);
       const rights = () => this.#tokens.current(asked.agent);
       const { tasks, answer } = await this.#desk.claim(session, { ...body, ahead }, poll, rights);
-      return claimAnswer(tasks, answer);
+      return claimAnswer(tasks, answer, (task) => session.startsIn(task));
     },
     "/v1/limits": async (asked) => {
       const body = valid(readLimits, asked.body);

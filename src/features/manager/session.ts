@@ -1,6 +1,7 @@
 /** A session of an agent: from the start of its process to its end. Any Manager may serve it; its rows are the truth. */
 import type { Socket } from "node:net";
 import { after, performance, type Timer } from "../../base/runtime/timers.ts";
+import type { TaskVersion } from "../../store.ts";
 import type { AgentRecord, AgentTask } from "./contract.ts";
 import type { Version } from "./wire.ts";
 
@@ -46,9 +47,12 @@ export class Session {
   poll: AbortController | undefined;
   /**
    * The tasks that it is known to hold, and when it last named each one, on the clock of `performance.now()`. `isFound`: only its
-   * rows say so, it has not named the task yet.
+   * rows say so, it has not named the task yet. `startsAt`: its turn at a rate, on the same clock.
    */
-  readonly held = new Map<string, { task: Held; namedAt: number; isFound: boolean }>();
+  readonly held = new Map<
+    string,
+    { task: Held; namedAt: number; isFound: boolean; startsAt: number | undefined }
+  >();
   lastSeen = performance.now();
   /** When the rows that it holds were last compared with those that it names. */
   comparedAt = performance.now();
@@ -106,9 +110,17 @@ export class Session {
 
   /**
    * A row that was read later than it was found to run may have ended since: that one is not held.
-   * @param how `givenAt` of a task that is given to the agent now; `isFound`: only its row says that it is this session's
+   * @param how `givenAt` of a task that is given to the agent now; `startsAt`: its turn at a rate, when the claim has just answered it;
+   *   `isFound`: only its row says that it is this session's
    */
-  hold(task: AgentTask, { givenAt, isFound = false }: { givenAt?: number; isFound?: boolean } = {}): void {
+  hold(
+    task: AgentTask,
+    {
+      givenAt,
+      startsAt,
+      isFound = false,
+    }: { givenAt?: number; startsAt?: number | undefined; isFound?: boolean } = {},
+  ): void {
     if (task.status !== "running") return;
     const { id, generationId, func, groupKey, queueName, workerId, createdAt, waitUntil } = task;
     const { startedAt, retryCount, maxRetries, parentId } = task;
@@ -117,7 +129,15 @@ export class Session {
       ...{ startedAt, retryCount, maxRetries, parentId, givenAt, lines: 0 },
     };
     const key = keyOf({ id, generation: generationId });
-    this.held.set(key, { task: kept, namedAt: performance.now(), isFound });
+    const turn = startsAt ?? this.held.get(key)?.startsAt;
+    this.held.set(key, { task: kept, namedAt: performance.now(), isFound, startsAt: turn });
+  }
+
+  /** Milliseconds until the turn of a task at a rate; undefined: it starts at once, or another Manager has claimed it. */
+  startsIn({ id, generationId }: TaskVersion): number | undefined {
+    const startsAt = this.held.get(keyOf({ id, generation: generationId }))?.startsAt;
+    const wait = startsAt === undefined ? 0 : Math.ceil(startsAt - performance.now());
+    return wait > 0 ? wait : undefined;
   }
 
   /**

@@ -40,6 +40,8 @@ export interface ClaimBody {
   maxBytes: number | undefined;
   /** Attempts that have ended: they are settled in the same write. */
   settle: readonly SettledTask[];
+  /** Tasks in the slots that may start a little later, at their turn at a rate; undefined: the agent waits for no turn. */
+  later: number | undefined;
   /** How the tasks of these functions share; undefined: none of the functions has groups or shared limits. */
   sharing: ReadonlyMap<string, Sharing> | undefined;
 }
@@ -121,6 +123,8 @@ export type ClaimedTask = Version &
     fillDefaults: boolean;
     /** The schedule that made the task; `slot`: milliseconds since 1970. Absent for any other task. */
     schedule?: { name: string; slot: number | null };
+    /** Milliseconds until the task is to start: its turn at a rate. Absent: at once. */
+    startsIn?: number;
   };
 
 export interface ClaimAnswer {
@@ -268,6 +272,7 @@ export function readClaim(body: unknown): ClaimBody {
     wait: Math.min(duration()(given.wait ?? 0, "wait"), longestWait),
     maxBytes: given.maxBytes === undefined ? undefined : integer(1)(given.maxBytes, "maxBytes"),
     settle: list(settledTask, mostTasks)(given.settle ?? [], "settle"),
+    later: given.later === undefined ? undefined : integer(0)(given.later, "later"),
     sharing: sharingAmong(funcs, given.sharing),
   };
 }
@@ -336,13 +341,21 @@ export function toThrown(error: unknown): Error {
   return thrown;
 }
 
-/** The answer to a claim as text: the JSON of a row goes into it as it is. `answer`: to what the claim has settled. */
-export function claimAnswer(tasks: readonly TaskRecord[], answer: SettleAnswer | undefined): string {
+/**
+ * The answer to a claim as text: the JSON of a row goes into it as it is.
+ * @param answer to what the claim has settled
+ * @param startsIn milliseconds until the turn of a task; undefined: it starts at once
+ */
+export function claimAnswer(
+  tasks: readonly TaskRecord[],
+  answer: SettleAnswer | undefined,
+  startsIn: (task: TaskRecord) => number | undefined,
+): string {
   const settled = answer ? `,${JSON.stringify(answer).slice(1)}` : "}";
-  return `{"tasks":[${tasks.map(claimedTask).join(",")}]${settled}`;
+  return `{"tasks":[${tasks.map((task) => claimedTask(task, startsIn(task))).join(",")}]${settled}`;
 }
 
-function claimedTask(task: TaskRecord): string {
+function claimedTask(task: TaskRecord, startsIn: number | undefined): string {
   const plain = {
     id: task.id,
     generation: task.generationId,
@@ -357,6 +370,7 @@ function claimedTask(task: TaskRecord): string {
     createdAt: task.createdAt,
     startedAt: task.startedAt,
     ...(task.scheduleName === null ? {} : { schedule: { name: task.scheduleName, slot: task.slot } }),
+    startsIn,
   };
   return `${JSON.stringify(plain).slice(0, -1)},"args":${task.args},"kwargs":${task.kwargs},"meta":${task.meta},"traceContext":${task.traceContext ?? "null"}}`;
 }

@@ -213,3 +213,18 @@ it("an agent whose event loop was blocked for longer than a third of the default
   (await next("/v1/beat")).answer(anything);
   calls[0]?.resolve();
 }, 20_000);
+
+it("a task that an agent has claimed before its turn at a rate starts at its turn, and keeps its slot until then", async () => {
+  const { agent, fn, next, calls, signals } = await running();
+  const claim = await next("/v1/claim");
+  // Of ten slots one is in use, and one is left to tasks that can start at once.
+  expect(claim.body).toMatchObject({ slots: 9, later: 9 });
+  const answered = performance.now();
+  claim.answer({ tasks: [{ ...claimed(fn.taskName, 4), id: 8, startsIn: 500 }] });
+  const started = new Promise((resolve) => agent.on("started", ({ id }) => resolve(id)));
+  expect((await next("/v1/claim")).body).toMatchObject({ slots: 8, later: 8 });
+  expect(signals).toHaveLength(1);
+  expect(await started).toBe(8);
+  expect(performance.now() - answered).toBeGreaterThanOrEqual(500);
+  for (const call of calls) call.resolve();
+});

@@ -103,6 +103,20 @@ export function limitCases(name: string, place: () => Open | Promise<Open>): voi
       expect(starts).toHaveLength(5);
     });
 
+    it("an agent claims tasks before their turn at a rate, and starts none before it", async () => {
+      const queue = await (await place())();
+      const call = task(uniqueName(), () => undefined, { limit: { rate: { limit: 20, per: "1s" } } });
+      const token = await tokenFor(queue, [call.taskName]);
+      const agent = await startedAgent([await startedManager(queue, noPolls)], { token, tasks: [call] });
+      const early: number[] = [];
+      agent.on("started", ({ startedAt }) => early.push(Number(startedAt) - Date.now()));
+      const ids = await queue.enqueueTasks(Array.from({ length: 20 }, () => [call] as const));
+      await Promise.all(ids.map((id) => queue.awaitTaskCompletion(id, long)));
+      expect(early).toHaveLength(20);
+      // A millisecond, since the database's clock may count in these.
+      expect(Math.max(...early)).toBeLessThanOrEqual(1);
+    });
+
     it("a ThrottleTask of an agent's function stops its group, and no other, and charges no retry", async () => {
       const queue = await (await place())();
       const calls: string[] = [];
@@ -209,6 +223,31 @@ export function limitCases(name: string, place: () => Open | Promise<Open>): voi
         const waiting = other.claim([func], { wait: "30s" });
         await hand.settle({ ...version(first), status: "completed" });
         expect((await waiting).body.tasks).toMatchObject([{ id: second }]);
+      });
+
+      it("a claim takes tasks before their turn at a rate, and says when each is to start", async () => {
+        const { queue, func, fn, hand, limit } = await byHand();
+        await limit({ [func]: { rate: { limit: 10, per: "1s", burst: 1 } } });
+        const ids = await queue.enqueueTasks(Array.from({ length: 4 }, () => [fn] as const));
+        const asked = { requestId: randomUUID(), slots: 4, later: 2 };
+        const { tasks } = (await hand.claim([func], asked)).body;
+        expect(tasks).toMatchObject([{ id: ids[0] }, { id: ids[1] }]);
+        expect(tasks[0].startsIn).toBeUndefined();
+        expect(tasks[1].startsIn).toBeGreaterThan(0);
+        expect(tasks[1].startsIn).toBeLessThanOrEqual(100);
+        // Where the answer was lost, the same task has less to wait, and not nothing.
+        const again = (await hand.claim([func], asked)).body.tasks;
+        expect(again.map(({ id }: { id: number }) => id)).toEqual([ids[0], ids[1]]);
+        expect(again[1].startsIn ?? 0).toBeLessThanOrEqual(tasks[1].startsIn);
+      });
+
+      it("a claim that waits for no turn gets only tasks that may start at once", async () => {
+        const { queue, func, fn, hand, limit } = await byHand();
+        await limit({ [func]: { rate: { limit: 10, per: "1s", burst: 1 } } });
+        const [first] = await queue.enqueueTasks([[fn], [fn]]);
+        const { tasks } = (await hand.claim([func])).body;
+        expect(tasks).toMatchObject([{ id: first }]);
+        expect(tasks[0]).not.toHaveProperty("startsIn");
       });
 
       it("a claim that waits gets a task when a throttle ends, without a wake-up", async () => {

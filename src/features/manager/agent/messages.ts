@@ -3,7 +3,7 @@ import type { LimitValues } from "../../../base/options/limits.ts";
 import type { WithParts } from "../../../base/tasks/part.ts";
 import type { LogLine, Outcome, TaskVersion } from "../../../store.ts";
 import type { TaskRecord } from "../../../task.ts";
-import { limitsAsked, type Sharing } from "../../limits/contract.ts";
+import { limitsAnswered, limitsAsked, type Sharing } from "../../limits/contract.ts";
 import type { ClaimedTask, SettledTask, ToldLimit, ToldTask } from "../wire.ts";
 
 /** @param workerId what the agent calls its session */
@@ -90,9 +90,21 @@ function toldLimit({ concurrency, rate }: LimitValues): ToldLimit {
   return { ...(concurrency !== null && { concurrency }), ...(rate !== null && { rate }) };
 }
 
-export function toldSharing(asked: WithParts): { sharing: Record<string, Sharing> } | undefined {
-  const sharing = limitsAsked.of(asked)?.sharing;
-  return sharing && { sharing: Object.fromEntries(sharing) };
+/** What the agent's side of limits adds to a claim. */
+export function toldAsk(asked: WithParts): { sharing?: Record<string, Sharing>; later?: number } {
+  const { sharing, held } = limitsAsked.of(asked) ?? {};
+  return {
+    ...(sharing && { sharing: Object.fromEntries(sharing) }),
+    ...(held !== undefined && { later: held }),
+  };
+}
+
+/** What the Manager says of the tasks' turns, for the agent's side of limits. */
+export function heardOf(tasks: readonly ClaimedTask[]): WithParts {
+  const startsIn = new Map(
+    tasks.flatMap(({ id, startsIn: wait }) => (wait === undefined ? [] : [[id, wait]])),
+  );
+  return startsIn.size === 0 ? {} : limitsAnswered.with({ startsIn });
 }
 
 const versionOf = ({ id, generationId }: TaskVersion) => ({ id, generation: generationId });

@@ -28,12 +28,13 @@ import type {
 import { type Client, RefusedError } from "./client.ts";
 import {
   cancelledOf,
+  heardOf,
   recordOf,
+  toldAsk,
   toldDefaults,
   toldLines,
   toldOf,
   toldProgress,
-  toldSharing,
 } from "./messages.ts";
 
 /** Milliseconds that a claim waits at the Manager. */
@@ -139,7 +140,7 @@ export class RemoteStore implements Store {
       this.#mayHaveMore = tasks.length >= limit;
       const claimed = this.#hold(tasks.map((task) => recordOf(task, this.#host.session)));
       const accepted = this.#settledAmong(outcomes, settled);
-      return { claimed, registered: true, settled: [...before, ...accepted], more: true };
+      return { claimed, registered: true, settled: [...before, ...accepted], more: true, ...heardOf(tasks) };
     } catch (error) {
       const settled = [...before, ...(await this.#settle(outcomes))];
       if (this.#claiming.signal.aborted) return { ...nothing, settled, more: false };
@@ -172,7 +173,7 @@ export class RemoteStore implements Store {
     const asked = {
       ...{ session, requestId: randomUUID(), slots, ahead: limit - slots, funcs, wait },
       settle: outcomes.map(toldOf),
-      ...toldSharing(claim),
+      ...toldAsk(claim),
     };
     return await client.ask<ClaimAnswer>("/v1/claim", asked, signal, wait);
   }
