@@ -224,15 +224,6 @@ export const agentFaults: readonly Mutant[] = [
     caughtBy: wire("claims no task ahead that could not survive another crash"),
   },
   {
-    name: "agent-forgets-what-it-claimed-ahead",
-    why: "Tasks that an agent has claimed ahead stay running for a lease when it stops.",
-    in: "Agent.#start",
-    find: "dispatcher.stopClaiming();",
-    replace: "",
-    caughtBy: agent("that stops while it claims ahead leaves no task running"),
-    hangs: true,
-  },
-  {
     name: "rescued-task-counts-as-snoozed",
     why: "An agent that had lost its task is told that its snooze was accepted.",
     in: "wasSettled",
@@ -388,7 +379,7 @@ export const agentFaults: readonly Mutant[] = [
     replace: "undefined",
     caughtBy: {
       file: "test/features/manager/sqlite.full.test.ts",
-      test: "limits on SQLite > a claim takes tasks before their turn at a rate, and says when each is to start",
+      test: "limits on SQLite > the wire > a claim takes tasks before their turn at a rate, and says when each is to start",
     },
   },
   {
