@@ -138,8 +138,9 @@ export class RemoteStore implements Store {
     try {
       const { tasks, settled } = this.#takeFirst() ?? (await this.#answer(claim, outcomes, wait));
       this.#mayHaveMore = tasks.length >= limit;
-      const claimed = this.#hold(tasks.map((task) => recordOf(task, this.#host.session)));
       const accepted = this.#settledAmong(outcomes, settled);
+      // Among them may be a task that the same request has handed back.
+      const claimed = this.#hold(tasks.map((task) => recordOf(task, this.#host.session)));
       return { claimed, registered: true, settled: [...before, ...accepted], more: true, ...heardOf(tasks) };
     } catch (error) {
       const settled = [...before, ...(await this.#settle(outcomes))];
