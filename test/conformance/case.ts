@@ -92,6 +92,7 @@ export type GroupName =
   | "transaction and within"
   | "claim"
   | "ids that JavaScript has no number for"
+  | "numbers at the ends of 64 bits"
   | "settle"
   | "limits and groups"
   | "ownership and progress"

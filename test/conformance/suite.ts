@@ -9,6 +9,7 @@ import { drainsGroup } from "./drains.ts";
 import { exactIdsGroup } from "./exact-ids.ts";
 import { expiryGroup } from "./expiry.ts";
 import { failuresGroup } from "./failures.ts";
+import { farNumbersGroup } from "./far-numbers.ts";
 import { healthGroup } from "./health.ts";
 import { heartbeatGroup } from "./heartbeat.ts";
 import { insertGroup } from "./insert.ts";
@@ -40,6 +41,7 @@ export const suite: readonly Group[] = [
   withinGroup,
   claimGroup,
   exactIdsGroup,
+  farNumbersGroup,
   settleGroup,
   limitsGroup,
   ownershipGroup,
@@ -78,6 +80,7 @@ export const featureGroups: readonly Group[] = [
   failuresGroup,
   causesGroup,
   healthGroup,
+  farNumbersGroup,
 ];
 
 /** All others: what enqueues, claims, settles, limits and wakes. */

@@ -29,6 +29,16 @@ const onMysql = (test: string) => ({
 
 export const dialectFaults: readonly Mutant[] = [
   {
+    name: "one-far-generation-stops-a-queue",
+    why: "On MySQL, one row with a generation of 2^63 - 1 fails each claim, and nothing of the queue runs.",
+    in: "int",
+    find: "if (number > largest) return largest;",
+    replace: "if (number > 2 * largest) return largest;",
+    caughtBy: onMysql(
+      "numbers at the ends of 64 bits > a claim takes the tasks behind one whose generation_id is 9223372036854775807",
+    ),
+  },
+  {
     name: "migration-of-mysql-that-was-cut-off-stays-so",
     why: "A database whose first opening was killed half-way cannot be opened again.",
     in: "mysqlMigrations.isDone",

@@ -374,9 +374,9 @@ export const workflowFaults: readonly Mutant[] = [
     name: "taken-name-stops-all-waits",
     why: "One wait that cannot become a step keeps every sleep of the database from its end.",
     in: "stepStatements",
-    find: '`\n      insert into dbq_steps (task_id, name, seq, value, generation_id, ended_at)\n      select ${d.integer(p.taskId)}, ${p.name}, last_seq + 1, ${d.json(p.value)}, ${d.integer(p.generationId)}, ${d.now(p)}\n      from (select coalesce(max(seq), 0) as last_seq from dbq_steps where task_id = ${d.integer(p.taskId)}) as earlier\n      where 1 = 1 ${d.keepExisting("name")}`',
+    find: '`\n      insert into dbq_steps (task_id, name, seq, value, generation_id, ended_at)\n      select ${d.integer(p.taskId)}, ${p.name}, case when last_seq < ${sql.raw(String(mostSeq))} then last_seq + 1 else last_seq end, ${d.json(p.value)}, ${d.integer(p.generationId)}, ${d.now(p)}\n      from (select coalesce(max(seq), 0) as last_seq from dbq_steps where task_id = ${d.integer(p.taskId)}) as earlier\n      where 1 = 1 ${d.keepExisting("name")}`',
     replace:
-      "`\n      insert into dbq_steps (task_id, name, seq, value, generation_id, ended_at)\n      select ${d.integer(p.taskId)}, ${p.name}, last_seq + 1, ${d.json(p.value)}, ${d.integer(p.generationId)}, ${d.now(p)}\n      from (select coalesce(max(seq), 0) as last_seq from dbq_steps where task_id = ${d.integer(p.taskId)}) as earlier\n      where 1 = 1`",
+      "`\n      insert into dbq_steps (task_id, name, seq, value, generation_id, ended_at)\n      select ${d.integer(p.taskId)}, ${p.name}, case when last_seq < ${sql.raw(String(mostSeq))} then last_seq + 1 else last_seq end, ${d.json(p.value)}, ${d.integer(p.generationId)}, ${d.now(p)}\n      from (select coalesce(max(seq), 0) as last_seq from dbq_steps where task_id = ${d.integer(p.taskId)}) as earlier\n      where 1 = 1`",
     caughtBy: onSqlite("waits", "a wait whose name a step has taken does not stop the others"),
   },
   {

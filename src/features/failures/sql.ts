@@ -5,7 +5,9 @@ import { groupBy } from "../../base/values/group-by.ts";
 import { DatabaseError } from "../../errors.ts";
 import { columnsOf, listed, positionsIn } from "../../stores/sql/columns.ts";
 import type { Dialect, Params, Row } from "../../stores/sql/dialect.ts";
+import { largestId, sumOfCounts } from "../../stores/sql/exact-ids.ts";
 import { count, type Program, type Runner, rows, rowsOnce, transaction } from "../../stores/sql/program.ts";
+import { int, intOrNull, sumOf } from "../../stores/sql/rows.ts";
 import { clockOf, itemColumns, itemOf, type Statement } from "../../stores/sql/statements.ts";
 import type { Texts } from "../../stores/sql/texts.ts";
 import { keepFor } from "../stats/contract.ts";
@@ -49,6 +51,7 @@ function writeStatements(d: Dialect) {
   const [first, last] = [sql.raw("first_at"), sql.raw("last_at")];
   const earlier = (time: SQL) => sql`case when ${time} < ${first} then ${time} else ${first} end`;
   const later = (time: SQL) => sql`case when ${time} > ${last} then ${time} else ${last} end`;
+  const saturated = sql.raw(`case when count < ${largestId} then count else ${largestId} end`);
   return {
     ids: (p) => sql`
       select id from dbq_failures where span = ${d.integer(p.span)} and ${minuteIs(p.minute)}`,
@@ -60,7 +63,7 @@ function writeStatements(d: Dialect) {
       ${d.keepExisting("func")}`,
 
     addTo: (p) => sql`
-      update dbq_failures set count = count + ${d.integer(p.count)}, first_at = ${earlier(d.time(d.integer(p.firstAt)))},
+      update dbq_failures set count = ${saturated} + ${d.integer(p.count)}, first_at = ${earlier(d.time(d.integer(p.firstAt)))},
         last_at = ${later(d.time(d.integer(p.lastAt)))}, sample = ${d.integer(p.sample)}
       where id = ${p.failure} and span = ${d.integer(p.span)} and ${minuteIs(p.minute)}`,
 
@@ -110,7 +113,7 @@ function readStatements(d: Dialect) {
           and id = (select max(id) from dbq_tasks where failure is not null and failure = ${kind}))`,
 
     times: (p) => sql`
-      select id, part, sum(count) from (
+      select id, part, ${sumOfCounts} from (
         select id, ${d.millis(sql.raw("minute"))} - ${d.millis(sql.raw("minute"))} % ${d.integer(p.step)} as part, count
         from ${d.objects(p.asked, asked)} ${d.joinEach} dbq_failures
         where id = ${kind} and span in (1, 60) and minute >= ${d.time(d.integer(p.from))}) as parts
@@ -211,7 +214,7 @@ export class FailureOperations {
       select id, count from dbq_failures
       where span = ${sql.raw(String(span))} and minute >= ${d.time(d.integer(begin))} ${named}`;
     const found = yield* rowsOnce(sql`
-      select id, sum(count) as attempts from (
+      select id, ${sumOfCounts} as attempts from (
         ${part(minute, Math.floor(from / minuteMs) * minuteMs)} union all ${part(hour, hourOf(from))}) as parts
       group by id order by attempts desc, id limit ${most}`);
     return found.map(([id, attempts]) => ({ id: String(id), count: Number(attempts) }));
@@ -288,7 +291,7 @@ export class FailureOperations {
       ...{
         firstAt: Number(firstAt),
         lastAt: Number(lastAt),
-        sample: sample === null ? null : Number(sample),
+        sample: intOrNull(sample),
       },
     }));
   }
@@ -311,7 +314,7 @@ function bounded(counted: readonly Failures[], known: ReadonlySet<string>): Fail
 function summed(own: readonly Failures[]): Failures {
   return {
     ...(own[0] as Failures),
-    count: own.reduce((sum, one) => sum + one.count, 0),
+    count: sumOf(own.map((one) => one.count)),
     firstAt: Math.min(...own.map(({ firstAt }) => firstAt)),
     lastAt: Math.max(...own.map(({ lastAt }) => lastAt)),
     sample: Math.max(...own.map(({ sample }) => sample)),
@@ -328,14 +331,14 @@ function toFailures(row: Row): Failures {
     count: Number(row[at.count]),
     firstAt: Number(row[at.first_at]),
     lastAt: Number(row[at.last_at]),
-    sample: Number(row[at.sample]),
+    sample: int(row[at.sample]),
   };
 }
 
 /** @param most where the counting ends */
 const toOpen = ([id, tasks, task]: Row, most = Number.POSITIVE_INFINITY): OpenFailures => ({
   ...{ id: String(id), count: Math.min(Number(tasks), most), more: Number(tasks) > most },
-  sample: Number(task),
+  sample: int(task),
 });
 
 /** As for statistics: of `add` and `fold`, nobody is notified. */

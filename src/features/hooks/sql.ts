@@ -7,6 +7,7 @@ import type { Dialect, Params, Row } from "../../stores/sql/dialect.ts";
 import { hasRows } from "../../stores/sql/due-looks.ts";
 import type { CoreOperations } from "../../stores/sql/operations.ts";
 import { count, insertedIds, type Program, type Runner, rows } from "../../stores/sql/program.ts";
+import { int } from "../../stores/sql/rows.ts";
 import { before, type Statement } from "../../stores/sql/statements.ts";
 import type { Texts } from "../../stores/sql/texts.ts";
 import { type HookStore, hooksDue, type OwedHook } from "./contract.ts";
@@ -14,15 +15,18 @@ import { type HookStore, hooksDue, type OwedHook } from "./contract.ts";
 const columns = columnsOf("dbq_owed_hooks");
 const at = positionsIn(columns);
 
+/** The largest number of the column `tries` on servers. Another program may have written it. */
+const mostTries = 2_147_483_647;
+
 const toOwedHook = (row: Row): OwedHook => ({
-  id: Number(row[at.id]),
-  taskId: Number(row[at.task_id]),
-  generationId: Number(row[at.generation_id]),
+  id: int(row[at.id]),
+  taskId: int(row[at.task_id]),
+  generationId: int(row[at.generation_id]),
   queueName: String(row[at.queue_name]),
   func: String(row[at.func]),
   status: row[at.status] as OwedHook["status"],
-  retryCount: Number(row[at.retry_count]),
-  tries: Number(row[at.tries]),
+  retryCount: int(row[at.retry_count]),
+  tries: int(row[at.tries]),
 });
 
 function owedHookStatements(d: Dialect) {
@@ -47,7 +51,7 @@ function owedHookStatements(d: Dialect) {
       order by id ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     take: (p) => sql`
-      update dbq_owed_hooks set worker_id = ${p.workerId}, tries = tries + 1 where id = ${p.id} and tries = ${p.tries}`,
+      update dbq_owed_hooks set worker_id = ${p.workerId}, tries = ${d.integer(p.next)} where id = ${p.id} and tries = ${p.tries}`,
 
     remove: (p) => sql`delete from dbq_owed_hooks where id = ${p.id} and tries = ${p.tries}`,
 
@@ -95,8 +99,9 @@ export class OwedHookOperations {
       const free = found.map(toOwedHook).filter(({ id }) => !except.includes(id));
       for (const hook of free.slice(0, limit - taken.length)) {
         const { id, tries } = hook;
-        if ((yield* count(this.#s.take, { id, tries, workerId }, false)) > 0)
-          taken.push({ ...hook, tries: tries + 1 });
+        const next = Math.min(tries + 1, mostTries);
+        if ((yield* count(this.#s.take, { id, tries, next, workerId }, false)) > 0)
+          taken.push({ ...hook, tries: next });
       }
     }
     return taken;

@@ -6,7 +6,9 @@ import { groupBy } from "../../base/values/group-by.ts";
 import { Histogram } from "../../base/values/histogram.ts";
 import { columnsOf, listed, positionsIn } from "../../stores/sql/columns.ts";
 import type { Dialect, Row } from "../../stores/sql/dialect.ts";
+import { sumOfCounts } from "../../stores/sql/exact-ids.ts";
 import { count, type Program, type Runner, rows, rowsOnce, transaction } from "../../stores/sql/program.ts";
+import { int, sumOf } from "../../stores/sql/rows.ts";
 import { clockOf, itemColumns, itemOf, type Statement } from "../../stores/sql/statements.ts";
 import type { Texts } from "../../stores/sql/texts.ts";
 import {
@@ -324,7 +326,7 @@ export class StatsOperations {
       sql`span = 1 and worker_id > '' and ${since(from)}`,
     ].map((rowsOf) => sql`select queue_name, func, outcome, count from dbq_stats where ${rowsOf}`);
     const found = yield* rowsOnce(sql`
-      select queue_name, func, outcome, sum(count) from (${sql.join(parts, sql` union all `)}) as parts
+      select queue_name, func, outcome, ${sumOfCounts} from (${sql.join(parts, sql` union all `)}) as parts
       group by ${d.exact("queue_name")}, ${d.exact("func")}, outcome`);
     return found.map(([queueName, func, outcome, sum]) => ({
       ...{ queueName: String(queueName), func: String(func), outcome: String(outcome) },
@@ -360,7 +362,7 @@ function summed(group: readonly StatsRow[]): Counted {
   const sum = (buckets: "waitBuckets" | "runBuckets") =>
     group.reduce((all, row) => all.merge(Histogram.decode(row[buckets])), new Histogram()).encode();
   return {
-    count: group.reduce((all, row) => all + row.count, 0),
+    count: sumOf(group.map((row) => row.count)),
     waitBuckets: sum("waitBuckets"),
     runBuckets: sum("runBuckets"),
   };
@@ -368,7 +370,7 @@ function summed(group: readonly StatsRow[]): Counted {
 
 function toRow(row: Row): StoredRow {
   return {
-    id: Number(row[at.id]),
+    id: int(row[at.id]),
     minute: Number(row[at.minute]),
     span: Number(row[at.span]),
     queueName: String(row[at.queue_name]),

@@ -18,3 +18,6 @@ export const exactId = sql`case when ${hasNumber} then null else concat(id, '') 
 export const unreadableId = (d: Dialect) =>
   sql`coalesce((select concat(max(id), '') from ${d.tasks} where id > ${sql.raw(largestId)} having max(id) is not null),
         (select concat(min(id), '') from ${d.tasks} where id < ${sql.raw(`-${largestId}`)} having max(id) is not null))`;
+
+/** The sum of a column `count`. SQLite refuses a sum of whole numbers beyond 2^63, which only another program can have written. */
+export const sumOfCounts = sql.raw("sum(count * 1.0)");

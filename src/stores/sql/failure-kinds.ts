@@ -3,6 +3,7 @@ import { failureKindOf, failureKindOfTask } from "../../base/values/failure-kind
 import { errorOf } from "../../base/values/records.ts";
 import type { Attempted, Ending } from "./endings.ts";
 import { type Program, rows } from "./program.ts";
+import { int } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
 type FuncOf = (task: Attempted) => string;
@@ -11,7 +12,7 @@ type FuncOf = (task: Attempted) => string;
 export function* functionsOf(s: Statements, tasks: readonly Attempted[]): Program<FuncOf> {
   const unknown = tasks.filter(({ func }) => func === undefined).map(({ id }) => id);
   const found = unknown.length > 0 ? yield* rows(s.functions, { ids: JSON.stringify(unknown) }) : [];
-  const funcs = new Map(found.map(([id, func]) => [Number(id), String(func)]));
+  const funcs = new Map(found.map(([id, func]) => [int(id), String(func)]));
   return ({ id, func }) => func ?? funcs.get(id) ?? "";
 }
 

@@ -2,7 +2,7 @@
 import { storable } from "../../base/values/storable.ts";
 import type { LogLine, StoredLogLine } from "../../store.ts";
 import { count, type Program, rows } from "./program.ts";
-import { toLogLine } from "./rows.ts";
+import { int, toLogLine } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
 export class LogOperations {
@@ -20,8 +20,7 @@ export class LogOperations {
     if (isRepeated && (yield* rows(this.#s.logged, given)).length > 0) return;
     yield* count(this.#s.log, given);
     const ids = JSON.stringify([...new Set(lines.map(({ id }) => id))]);
-    for (const [taskId] of yield* rows(this.#s.longLogs, { ids, keep }))
-      yield* this.#trim(Number(taskId), keep);
+    for (const [taskId] of yield* rows(this.#s.longLogs, { ids, keep })) yield* this.#trim(int(taskId), keep);
   }
 
   *#trim(taskId: number, keep: number): Program<void> {

@@ -17,7 +17,7 @@ import type { Dialect, Row } from "./dialect.ts";
 import { type DueLooks, type NextDue, nextDue } from "./due-looks.ts";
 import type { Ended } from "./endings.ts";
 import { changes, count, type Program, rows } from "./program.ts";
-import { toTaskRecord, toTaskVersion, toWorkerRecord } from "./rows.ts";
+import { int, toTaskRecord, toTaskVersion, toWorkerRecord } from "./rows.ts";
 import type { Statement, Statements } from "./statements.ts";
 import type { Texts } from "./texts.ts";
 import { inGroups, type Transitions } from "./transitions.ts";
@@ -144,7 +144,7 @@ export class MaintenanceOperations {
     place: RetentionPlace | undefined,
   ): Program<Map<number, number>> {
     const found = yield* this.#expired(status, age, limit, place, this.#s.oldest);
-    return new Map(found.map(([id, finishedAt]) => [Number(id), Number(finishedAt)]));
+    return new Map(found.map(([id, finishedAt]) => [int(id), Number(finishedAt)]));
   }
 
   *#expired(
@@ -170,13 +170,13 @@ export class MaintenanceOperations {
   /** As `remove`, and returns the ids. */
   *removed(found: readonly Row[], areFinished = false): Program<number[]> {
     yield* this.remove(found, areFinished);
-    return found.map(([id]) => Number(id));
+    return found.map(([id]) => int(id));
   }
 
   /** Deletes the tasks with the ids of these rows, with their attempts and log lines. */
   *remove(found: readonly Row[], areFinished = false): Program<number> {
     if (found.length === 0) return 0;
-    const ids = JSON.stringify(found.map(([id]) => Number(id)));
+    const ids = JSON.stringify(found.map(([id]) => int(id)));
     yield* count(this.#s.deleteAttempts, { ids });
     yield* count(this.#s.deleteLogs, { ids });
     const remove = () => count(this.#s.deleteTasks, { ids });

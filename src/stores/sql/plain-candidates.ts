@@ -9,7 +9,7 @@ import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { TaskRecord } from "../../task.ts";
 import { positionsIn } from "./columns.ts";
 import type { Row } from "./dialect.ts";
-import { candidateColumns } from "./rows.ts";
+import { candidateColumns, int } from "./rows.ts";
 
 /** These columns are read of each candidate. */
 const readColumns = ["id", "generation_id", "args", "created_at", "priority", "max_retries"] as const;
@@ -55,7 +55,7 @@ const at = positionsIn([...readColumns, "pair", "plain"]);
 
 export const isPlain = (row: Row): boolean => row[at.plain] !== notPlain;
 
-export const idOfPlain = (row: Row): number => Number(row[at.id]);
+export const idOfPlain = (row: Row): number => int(row[at.id]);
 
 export function toPlainCandidate(
   row: Row,
@@ -65,20 +65,20 @@ export function toPlainCandidate(
   const plain = row[at.plain] as string | typeof untraced;
   const [, parentId, rootId] = (plain !== untraced && childPattern.exec(plain)) || [];
   return {
-    id: Number(row[at.id]),
+    id: int(row[at.id]),
     func,
     args: row[at.args] as string,
     kwargs: "{}",
     result: null,
     error: null,
     status: "pending",
-    generationId: Number(row[at.generation_id]),
+    generationId: int(row[at.generation_id]),
     createdAt: Number(row[at.created_at]),
     updatedAt: 0,
-    priority: Number(row[at.priority]),
+    priority: int(row[at.priority]),
     queueName,
     retryCount: 0,
-    maxRetries: Number(row[at.max_retries]),
+    maxRetries: int(row[at.max_retries]),
     waitUntil: null,
     workerId: null,
     startedAt: null,
@@ -95,8 +95,8 @@ export function toPlainCandidate(
     groupKey: null,
     scheduleName: null,
     slot: null,
-    parentId: parentId === undefined ? null : Number(parentId),
-    rootId: rootId === undefined ? null : Number(rootId),
+    parentId: parentId === undefined ? null : int(parentId),
+    rootId: rootId === undefined ? null : int(rootId),
     expiresAt: null,
   };
 }

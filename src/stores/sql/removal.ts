@@ -5,8 +5,9 @@ import type { Batches } from "./around-refused.ts";
 import type { Row } from "./dialect.ts";
 import type { MaintenanceOperations, RetentionPlace } from "./maintenance.ts";
 import type { Runner } from "./program.ts";
+import { int } from "./rows.ts";
 
-export const idsOf = (found: readonly Row[]): number[] => found.map(([id]) => Number(id));
+export const idsOf = (found: readonly Row[]): number[] => found.map(([id]) => int(id));
 
 /** Milliseconds after which kept tasks are tried again, once all tasks have been looked at. */
 const startsAnewAfter = 3_600_000;

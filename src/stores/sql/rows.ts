@@ -19,9 +19,26 @@ import { columnsOf, listed, positionsIn } from "./columns.ts";
 import type { Dialect, Row } from "./dialect.ts";
 import { exactId } from "./exact-ids.ts";
 
-// Drivers give bigint columns as numbers, strings or BigInts.
-export const int = (value: unknown): number => Number(value);
-export const intOrNull = (value: unknown): number | null => (value === null ? null : Number(value));
+/** JavaScript rounds whole numbers of 64 bits that are larger to 2^63, which no database takes back. */
+const largest = 2 ** 63 - 1_024;
+
+/**
+ * A whole number that may be a parameter of the next statement. Drivers give bigint columns as numbers, strings or BigInts. One that
+ * JavaScript has no number for, and that only another program can have written, is rounded, and that statement finds no row.
+ */
+export function int(value: unknown): number {
+  const number = Number(value);
+  if (number > largest) return largest;
+  return number < -largest ? -largest : number;
+}
+export const intOrNull = (value: unknown): number | null => (value === null ? null : int(value));
+const realOrNull = (value: unknown): number | null => (value === null ? null : Number(value));
+/** A sum of counts of which another program may have written some: no larger than a column takes. */
+export const sumOf = (counts: readonly number[]): number =>
+  Math.min(
+    counts.reduce((sum, one) => sum + one, 0),
+    Number.MAX_SAFE_INTEGER,
+  );
 const flag = (value: unknown): 0 | 1 => Number(value) as 0 | 1;
 export const text = (value: unknown): string => value as string;
 /** MySQL gives binary columns as bytes. */
@@ -63,7 +80,7 @@ export function toTaskRecord(row: Row): TaskRecord {
     uniqueUntil: intOrNull(row[task.unique_until]),
     meta: text(row[task.meta]),
     timeout: intOrNull(row[task.timeout]),
-    progress: intOrNull(row[task.progress]),
+    progress: realOrNull(row[task.progress]),
     progressNote: textOrNull(row[task.progress_note]),
     fillDefaults: flag(row[task.fill_defaults]),
     traceContext: textOrNull(row[task.trace_context]),
@@ -186,7 +203,7 @@ export function toTaskProgress(row: Row): TaskProgress {
   const [, , , progress, progressNote] = row;
   return {
     ...toTaskState(row),
-    progress: intOrNull(progress),
+    progress: realOrNull(progress),
     progressNote: textOrNull(progressNote),
   };
 }

@@ -33,6 +33,7 @@ import {
 } from "./program.ts";
 import { holderWithoutNumber, withNumbers } from "./refused-ids.ts";
 import {
+  int,
   toListedRecord,
   toStoredAttempt,
   toTaskCount,
@@ -96,8 +97,8 @@ type Holder = TaskVersion & {
 };
 
 const toHolder = ([id, generationId, lapsed, replaceable]: Row): Holder => ({
-  id: Number(id),
-  generationId: Number(generationId),
+  id: int(id),
+  generationId: int(generationId),
   lapsed: Number(lapsed) === 1,
   replaceable: Number(replaceable) === 1,
 });
@@ -326,7 +327,7 @@ export class TaskOperations {
   *findEnded(ids: readonly number[]): Program<{ tasks: TaskRecord[]; gone: number[] }> {
     const [tasks, gone]: [TaskRecord[], number[]] = [[], []];
     for (const [asked, ...columns] of yield* rows(this.#s.findEnded, { ids: JSON.stringify(ids) })) {
-      if (columns[0] === null) gone.push(Number(asked));
+      if (columns[0] === null) gone.push(int(asked));
       else tasks.push(toTaskRecord(columns));
     }
     return gone.length > 0 && this.#bringBack ? yield* this.#findMoved(tasks, gone) : { tasks, gone };
@@ -456,7 +457,7 @@ export class TaskOperations {
     let freed = 0;
     for (const [id, , lapsed] of held)
       if (Number(lapsed) === 1 && Number.isSafeInteger(Number(id)))
-        freed += yield* count(this.#s.freeKey, { id: Number(id) });
+        freed += yield* count(this.#s.freeKey, { id: int(id) });
     return { freed, last: held.length < limit ? undefined : String(held.at(-1)?.[1]) };
   }
 

@@ -3,6 +3,7 @@ import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { Dialect } from "../../../stores/sql/dialect.ts";
 import { hasNumber } from "../../../stores/sql/exact-ids.ts";
 import { count, type Program, type Runner, rows, rowsOnce } from "../../../stores/sql/program.ts";
+import { int } from "../../../stores/sql/rows.ts";
 import { before, clockOf, itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
 import { isUnfinished } from "../../../stores/sql/statuses.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
@@ -77,7 +78,7 @@ export class CauseOperations {
     const found = yield* rows(this.#s.running, { most });
     return found
       .map(([id, func, queueName, age, timeout]) => ({
-        taskId: Number(id),
+        taskId: int(id),
         func: String(func),
         queueName: String(queueName),
         age: age === null ? Number.NaN : Number(age),
@@ -94,7 +95,7 @@ export class CauseOperations {
         workerId: String(workerId),
         func: String(func),
         age: Math.max(0, Number(age) || 0),
-        taskId: Number(taskId),
+        taskId: int(taskId),
       }));
   }
 
@@ -126,7 +127,7 @@ export class CauseOperations {
     return found
       .map(([n, id, group, age]) => ({
         ...(levels[Number(n)] as Level),
-        ...{ taskId: Number(id), group: group === null ? null : String(group), age: Number(age) },
+        ...{ taskId: int(id), group: group === null ? null : String(group), age: Number(age) },
       }))
       .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age));
   }
@@ -134,7 +135,7 @@ export class CauseOperations {
   *started(most: number, heads: readonly HeadOfLevel[], next: number): Program<StartedTask[]> {
     const running = yield* this.running(most);
     const ended = (yield* rows(this.#s.started, { most })).map(([id, queueName, age]) => ({
-      ...{ taskId: Number(id), queueName: String(queueName) },
+      ...{ taskId: int(id), queueName: String(queueName) },
       age: age === null ? Number.NaN : Number(age),
     }));
     const after = yield* this.#startedAfter(heads, next);
@@ -189,7 +190,7 @@ export class CauseOperations {
     return {
       found: rows
         .map(([id, queueName, age]) => ({
-          ...{ taskId: Number(id), queueName: String(queueName) },
+          ...{ taskId: int(id), queueName: String(queueName) },
           age: Number(age),
         }))
         .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age)),

@@ -3,6 +3,7 @@ import { sql } from "drizzle-orm/sql/sql";
 import { groupBy } from "../../../base/values/group-by.ts";
 import type { Dialect } from "../../../stores/sql/dialect.ts";
 import { count, type Program, type Runner, rows } from "../../../stores/sql/program.ts";
+import { int } from "../../../stores/sql/rows.ts";
 import { before, itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
 import type { CauseReport, CauseReportStore, FoundCause, Reporter } from "../contract.ts";
@@ -143,7 +144,7 @@ export class CauseReportOperations {
     if (isNew) yield* count(this.#s.begin, { name }, false);
     yield* count(this.#s.renew, { ...of }, false);
     const known = (yield* rows(this.#s.known, { name })).map(([id, ownKey, seenAt, endedAt, reported]) => ({
-      ...{ id: Number(id), key: String(ownKey), seenAt: Number(seenAt), reported },
+      ...{ id: int(id), key: String(ownKey), seenAt: Number(seenAt), reported },
       endedAt: endedAt === null ? null : Number(endedAt),
     }));
     const hasEnded = ({ seenAt }: Known) => now - Math.max(seenAt, isNew ? now : since) >= endedAfter;
@@ -153,7 +154,7 @@ export class CauseReportOperations {
         ...(reported === "began" ? [] : ["began" as const]),
         ...(endedAt === null ? [] : ["ended" as const]),
       ];
-      return types.map((type) => ({ id: Number(id), type, cause: String(cause) }));
+      return types.map((type) => ({ id: int(id), type, cause: String(cause) }));
     });
   }
 

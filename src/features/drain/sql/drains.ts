@@ -10,7 +10,7 @@ import type { MaintenanceOperations } from "../../../stores/sql/maintenance.ts";
 import type { CoreOperations } from "../../../stores/sql/operations.ts";
 import { changes, count, type Program, type Runner, rows } from "../../../stores/sql/program.ts";
 import { idsOf } from "../../../stores/sql/removal.ts";
-import { toTaskVersion } from "../../../stores/sql/rows.ts";
+import { int, toTaskVersion } from "../../../stores/sql/rows.ts";
 import { before, type Statement, stateChange, still } from "../../../stores/sql/statements.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Transitions } from "../../../stores/sql/transitions.ts";
@@ -145,7 +145,7 @@ export class DrainOperations {
     const [row] = yield* rows(this.#s.holder, { queueName });
     if (!row) return undefined;
     const [workerId, generationId, lives] = row;
-    return { workerId: workerId as string | null, generationId: Number(generationId), lives: lives !== null };
+    return { workerId: workerId as string | null, generationId: int(generationId), lives: lives !== null };
   }
 
   *take(queueName: string, workerId: string, target: string): Program<boolean> {
@@ -189,7 +189,7 @@ export class DrainOperations {
 
   *manualRetries(ids: readonly number[]): Program<Map<number, number>> {
     const found = yield* rows(this.#s.manualRetries, { ids: JSON.stringify(ids) });
-    return new Map(found.map(([id, retries]) => [Number(id), Number(retries)]));
+    return new Map(found.map(([id, retries]) => [int(id), Number(retries)]));
   }
 
   // ---- what was sent -------------------------------------------------------------------------

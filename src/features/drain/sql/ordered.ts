@@ -5,6 +5,7 @@ import { drainPrefix } from "../../../base/tasks/drained.ts";
 import type { AdmissionPolicy, Candidate, Gate } from "../../../stores/sql/admission.ts";
 import type { Dialect } from "../../../stores/sql/dialect.ts";
 import { type Program, rows } from "../../../stores/sql/program.ts";
+import { int } from "../../../stores/sql/rows.ts";
 import type { Statement } from "../../../stores/sql/statements.ts";
 import { orderAsked } from "../contract.ts";
 
@@ -65,7 +66,7 @@ class GroupGate implements Gate {
   *learn(candidates: readonly Candidate[]): Program<void> {
     const ids = candidates.map(({ id }) => id).filter((id) => !this.#groups.has(id));
     for (const [id, group] of yield* rows(this.#groupsOf, { ids: JSON.stringify(ids) }))
-      this.#groups.set(Number(id), String(group));
+      this.#groups.set(int(id), String(group));
   }
 
   admits({ id }: Candidate): boolean {

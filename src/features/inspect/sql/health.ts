@@ -8,6 +8,7 @@ import { groupBy } from "../../../base/values/group-by.ts";
 import type { TaskCount } from "../../../store.ts";
 import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
 import { type Program, type Runner, rows, rowsOnce } from "../../../stores/sql/program.ts";
+import { int } from "../../../stores/sql/rows.ts";
 import { clockOf, itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
 import type { TaskStatus } from "../../../task.ts";
@@ -201,7 +202,7 @@ export class HealthOperations {
     return found
       .map(([n, id, generationId, retryCount, age, args]) => ({
         ...(of[Number(n)] as FunctionInQueue),
-        ...{ taskId: Number(id), generationId: Number(generationId), retryCount: Number(retryCount) },
+        ...{ taskId: int(id), generationId: int(generationId), retryCount: Number(retryCount) },
         ...{ age: ageOf(age) ?? 0, args: String(args) },
       }))
       .filter(({ taskId }) => Number.isSafeInteger(taskId));

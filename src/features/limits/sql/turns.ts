@@ -8,7 +8,7 @@ import { performance } from "../../../base/runtime/timers.ts";
 import type { Candidate } from "../../../stores/sql/admission.ts";
 import { powerOfTwo } from "../../../stores/sql/claim-steps.ts";
 import { type Program, rows } from "../../../stores/sql/program.ts";
-import { textOf, toCandidate } from "../../../stores/sql/rows.ts";
+import { int, textOf, toCandidate } from "../../../stores/sql/rows.ts";
 import type { LimitGate, SteeredClaim } from "./limit-gate.ts";
 import { groupName, steeredColumns } from "./statements.ts";
 import type { SteeredPair } from "./steering.ts";
@@ -148,7 +148,7 @@ export class TurnReader {
     const read = yield* rows(this.#texts.limits.newest, { after: turns.newest, limit: mostGroups });
     const groups = new Set<string>();
     for (const [id, queueName, func, group] of read) {
-      turns.newest = Number(id);
+      turns.newest = int(id);
       if (queueName === pair.queueName && func === pair.func && group !== null) groups.add(textOf(group));
     }
     return [...groups];

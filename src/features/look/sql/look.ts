@@ -16,7 +16,7 @@ import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
 import type { MaintenanceOperations } from "../../../stores/sql/maintenance.ts";
 import type { CoreOperations } from "../../../stores/sql/operations.ts";
 import { count, insertedId, type Program, type Runner, rows, rowsOnce } from "../../../stores/sql/program.ts";
-import { beginningColumns, toTaskBeginning } from "../../../stores/sql/rows.ts";
+import { beginningColumns, int, toTaskBeginning } from "../../../stores/sql/rows.ts";
 import { before, type Statement, stateChange } from "../../../stores/sql/statements.ts";
 import { isNotEnding } from "../../../stores/sql/statuses.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
@@ -221,7 +221,7 @@ export class LookOperations {
     const found = yield* rowsOnce(sql`
       select id, ${sql.join(columns, sql`, `)} from dbq_tasks
       where ${this.#within(range)} and ${this.#queries.matching(filter)} order by id desc`);
-    return found.map(([id, ...texts]) => ({ id: Number(id), text: texts.map(String).join("\n") }));
+    return found.map(([id, ...texts]) => ({ id: int(id), text: texts.map(String).join("\n") }));
   }
 
   #within({ after, from }: IdRange): SQL {
@@ -289,7 +289,7 @@ export class LookOperations {
   *pruneAudits(age: number, limit: number): Program<number> {
     const found = yield* rows(this.#s.oldAudits, { age, limit });
     if (found.length === 0) return 0;
-    return yield* count(this.#s.deleteAudits, { ids: JSON.stringify(found.map(([id]) => Number(id))) });
+    return yield* count(this.#s.deleteAudits, { ids: JSON.stringify(found.map(([id]) => int(id))) });
   }
 }
 

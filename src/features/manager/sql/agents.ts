@@ -5,7 +5,7 @@ import type { TaskVersion } from "../../../store.ts";
 import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
 import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
 import { count, type Program, type Runner, rows } from "../../../stores/sql/program.ts";
-import { intOrNull, taskColumns, toTaskRecord } from "../../../stores/sql/rows.ts";
+import { int, intOrNull, taskColumns, toTaskRecord } from "../../../stores/sql/rows.ts";
 import { itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
 import type { TaskRecord, TaskStatus } from "../../../task.ts";
@@ -111,8 +111,8 @@ export class AgentOperations {
   *held(workerIds: readonly string[]): Program<(TaskVersion & { workerId: string })[]> {
     const workers = JSON.stringify(workerIds.map((workerId) => ({ workerId })));
     return (yield* rows(this.#s.held, { workers })).map(([id, generationId, workerId]) => ({
-      id: Number(id),
-      generationId: Number(generationId),
+      id: int(id),
+      generationId: int(generationId),
       workerId: String(workerId),
     }));
   }
@@ -128,7 +128,7 @@ export class AgentOperations {
 
   *cancelErrors(ids: readonly number[]): Program<Pick<TaskRecord, "id" | "error">[]> {
     return (yield* rows(this.#s.cancelErrors, { ids: JSON.stringify(ids) })).map(([id, error]) => ({
-      id: Number(id),
+      id: int(id),
       error: error as string | null,
     }));
   }
@@ -157,8 +157,8 @@ const task = positionsIn(taskFacts);
 
 function toAgentTask(row: Row): AgentTask {
   return {
-    id: Number(row[task.id]),
-    generationId: Number(row[task.generation_id]),
+    id: int(row[task.id]),
+    generationId: int(row[task.generation_id]),
     status: row[task.status] as TaskStatus,
     func: String(row[task.func]),
     groupKey: row[task.group_key] as string | null,
@@ -167,16 +167,16 @@ function toAgentTask(row: Row): AgentTask {
     createdAt: Number(row[task.created_at]),
     waitUntil: intOrNull(row[task.wait_until]),
     startedAt: intOrNull(row[task.started_at]),
-    retryCount: Number(row[task.retry_count]),
-    maxRetries: Number(row[task.max_retries]),
+    retryCount: int(row[task.retry_count]),
+    maxRetries: int(row[task.max_retries]),
     parentId: intOrNull(row[task.parent_id]),
   };
 }
 
 function toAgentAttempt([taskId, generationId, workerId, outcome]: Row): AgentAttempt {
   return {
-    taskId: Number(taskId),
-    generationId: Number(generationId),
+    taskId: int(taskId),
+    generationId: int(generationId),
     workerId: workerId as string | null,
     outcome: outcome as AgentAttempt["outcome"],
   };

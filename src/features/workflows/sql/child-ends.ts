@@ -8,7 +8,7 @@ import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
 import type { Ending } from "../../../stores/sql/endings.ts";
 import type { CoreOperations } from "../../../stores/sql/operations.ts";
 import { changes, type Program, rewindCursors, rows } from "../../../stores/sql/program.ts";
-import { taskColumns, toTaskRecord } from "../../../stores/sql/rows.ts";
+import { int, taskColumns, toTaskRecord } from "../../../stores/sql/rows.ts";
 import { type Statement, stateChange, still } from "../../../stores/sql/statements.ts";
 import { cancelled, type TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Transitions } from "../../../stores/sql/transitions.ts";
@@ -70,7 +70,7 @@ export class ChildEnds {
   *onEnd(endings: readonly Ending[]): Program<void> {
     const unknown = endings.filter(({ parentId }) => parentId === undefined).map(({ id }) => id);
     const found = unknown.length === 0 ? [] : yield* rows(this.#s.children, { ids: JSON.stringify(unknown) });
-    const parents = new Map(found.map(([id, parentId]) => [Number(id), Number(parentId)]));
+    const parents = new Map(found.map(([id, parentId]) => [int(id), int(parentId)]));
     const parentOf = ({ id, parentId }: Ending) => parentId ?? parents.get(id);
     yield* this.#tellParents(endings.map((ending): End => ({ ...ending, parentId: parentOf(ending) })));
   }
@@ -84,7 +84,7 @@ export class ChildEnds {
     const found = yield* rows(this.#s.children, { ids });
     const removed = yield* remove();
     const gone = ([id, parentId]: Row): End => ({
-      ...{ id: Number(id), parentId: Number(parentId), kind: "failed", gone: true },
+      ...{ id: int(id), parentId: int(parentId), kind: "failed", gone: true },
     });
     const unfinished = found.filter(([, , status]) => !isFinished(status as TaskStatus));
     yield* this.#tellParents(unfinished.map(gone));
@@ -101,7 +101,7 @@ export class ChildEnds {
       (one) => one.kind === "child" && parents.get(Number(one.target)) === one.taskId,
     );
     const ends = new Map(children.map((end) => [end.id, end]));
-    const named = new Set(over.filter(({ mode }) => !rangeIn(mode)).map(({ target }) => Number(target)));
+    const named = new Set(over.filter(({ mode }) => !rangeIn(mode)).map(({ target }) => int(target)));
     // What has a wait of its own is not among those for which one wait stands: so a task with thousands of waits is not read.
     const cutting = [...ends.values()].flatMap(({ id, kind, parentId }) =>
       kind !== "completed" && parentId && !named.has(id) ? [parentId] : [],
@@ -124,13 +124,13 @@ export class ChildEnds {
 
   *#repairChildWaits(waits: readonly WaitRow[]): Program<number> {
     if (waits.length === 0) return 0;
-    const children = [...new Set(waits.map(({ target }) => Number(target)))];
+    const children = [...new Set(waits.map(({ target }) => int(target)))];
     const { tasks, gone } = yield* this.#tasks.findEnded(children);
     const ends = new Map<number, End>([
       ...gone.map((id) => [id, { id, kind: "failed", gone: true }] as const),
       ...tasks.map((task) => [task.id, { ...task, kind: task.status as End["kind"] }] as const),
     ]);
-    const over = waits.filter(({ target }) => ends.has(Number(target)));
+    const over = waits.filter(({ target }) => ends.has(int(target)));
     if (over.length === 0) return 0;
     yield* this.#endWaits(over, yield* this.#tree.lock(over.map(({ taskId }) => taskId)), ends);
     return over.length;
@@ -188,9 +188,7 @@ export class ChildEnds {
   *#isOver(task: TaskRecord, over: readonly WaitRow[], ends: ReadonlyMap<number, End>): Program<boolean> {
     let wakes = false;
     for (const mode of new Set(over.map((one) => one.mode))) {
-      const some = over
-        .filter((one) => one.mode === mode)
-        .map(({ target }) => ends.get(Number(target)) as End);
+      const some = over.filter((one) => one.mode === mode).map(({ target }) => ends.get(int(target)) as End);
       const failed = some.find(({ kind }) => kind !== "completed");
       if (mode === null) wakes = true;
       else if (mode === chained || mode === afterGroup) yield* this.#follow(task, some[0] as End, mode);

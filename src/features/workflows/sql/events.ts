@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm/sql/sql";
 import type { TaskVersion } from "../../../store.ts";
 import type { Dialect } from "../../../stores/sql/dialect.ts";
 import { count, type Program, rows } from "../../../stores/sql/program.ts";
-import { textOrNull } from "../../../stores/sql/rows.ts";
+import { int, textOrNull } from "../../../stores/sql/rows.ts";
 import { before, type Statement } from "../../../stores/sql/statements.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
 import { isFinished } from "../../../task.ts";
@@ -117,7 +117,7 @@ export class EventOperations {
   *prune(age: number, limit: number): Program<number> {
     const old = yield* rows(this.#s.oldEvents, { age, limit });
     const unused = yield* rows(this.#s.unusedEvents, { limit });
-    const ids = [...old, ...unused].map(([id]) => Number(id));
+    const ids = [...old, ...unused].map(([id]) => int(id));
     return ids.length === 0 ? 0 : yield* count(this.#s.deleteEvents, { ids: JSON.stringify(ids) }, false);
   }
 }

@@ -4,7 +4,7 @@ import type { Inserted, NewTask } from "../../../store.ts";
 import { listed } from "../../../stores/sql/columns.ts";
 import type { Dialect } from "../../../stores/sql/dialect.ts";
 import { count, type Program, rows } from "../../../stores/sql/program.ts";
-import { taskColumns, toTaskRecord } from "../../../stores/sql/rows.ts";
+import { int, taskColumns, toTaskRecord } from "../../../stores/sql/rows.ts";
 import type { Statement } from "../../../stores/sql/statements.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
@@ -55,7 +55,7 @@ export class GroupOperations {
   }
 
   *children(parentId: number, limit: number): Program<number[]> {
-    return (yield* rows(this.#s.firstChildren, { parentId, limit })).map(([id]) => Number(id));
+    return (yield* rows(this.#s.firstChildren, { parentId, limit })).map(([id]) => int(id));
   }
 
   *insertGroup({ members, next: behind, cancels }: NewGroup): Program<InsertedGroup> {

@@ -4,7 +4,7 @@ import type { TaskVersion } from "../../../store.ts";
 import { listed } from "../../../stores/sql/columns.ts";
 import type { Dialect } from "../../../stores/sql/dialect.ts";
 import { changes, type Program, rows } from "../../../stores/sql/program.ts";
-import { textOrNull } from "../../../stores/sql/rows.ts";
+import { int, textOrNull } from "../../../stores/sql/rows.ts";
 import { type Statement, stateChange, still } from "../../../stores/sql/statements.ts";
 import { isFinished as finished } from "../../../stores/sql/statuses.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
@@ -70,14 +70,14 @@ export class ParkOperations {
         else if (!row) missing.push(one);
       }
     }
-    const children = missing.filter(({ kind }) => kind === "child").map(({ target }) => Number(target));
+    const children = missing.filter(({ kind }) => kind === "child").map(({ target }) => int(target));
     const ends = yield* this.#endsOf(children);
     const ended = new Map<number, boolean>([
       ...ends.completed.map(({ id }) => [id, true] as const),
       ...ends.ended.map(({ id, status }) => [id, status === "completed"] as const),
       ...ends.gone.map((id) => [id, false] as const),
     ]);
-    const isOver = ({ kind, target }: Wait) => kind === "child" && ended.has(Number(target));
+    const isOver = ({ kind, target }: Wait) => kind === "child" && ended.has(int(target));
     const wakes = steps.length > 0 || hasToWake(waits, isOver, (id) => ended.get(id) === true);
     // Those for many children that an earlier attempt has left, since another wait has woken the task.
     yield* this.#waits.remove([...stored.values()].filter(({ mode }) => rangeIn(mode)));
@@ -96,8 +96,8 @@ export class ParkOperations {
     const found = yield* rows(this.#s.childEnds, { ids: JSON.stringify(children) });
     const completed = found
       .filter(([, , status]) => status === "completed")
-      .map(([id, , , result]) => ({ id: Number(id), result: textOrNull(result) }));
-    const others = found.filter(([, , status]) => status !== "completed").map(([id]) => Number(id));
+      .map(([id, , , result]) => ({ id: int(id), result: textOrNull(result) }));
+    const others = found.filter(([, , status]) => status !== "completed").map(([id]) => int(id));
     const { tasks, gone } =
       others.length === 0 ? { tasks: [], gone: [] } : yield* this.#tasks.findEnded(others);
     // Among them may be some that have completed, which a partition holds.

@@ -4,7 +4,7 @@ import type { Inserted, Operated, TaskVersion } from "../../../store.ts";
 import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
 import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
 import { count, insertAll, type Program, rows, transaction } from "../../../stores/sql/program.ts";
-import { intOrNull, textOrNull } from "../../../stores/sql/rows.ts";
+import { int, intOrNull, textOrNull } from "../../../stores/sql/rows.ts";
 import { type Statement, still } from "../../../stores/sql/statements.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
@@ -17,7 +17,7 @@ const step = positionsIn(stepColumns);
 
 const toStoredStep = (row: Row): StoredStep => ({
   name: String(row[step.name]),
-  seq: Number(row[step.seq]),
+  seq: int(row[step.seq]),
   value: textOrNull(row[step.value]),
   error: textOrNull(row[step.error]),
   childId: intOrNull(row[step.child_id]),
@@ -27,10 +27,13 @@ const toStoredStep = (row: Row): StoredStep => ({
   endedAt: Number(row[step.ended_at]),
 });
 
+/** The largest number of the column `seq` on servers. Another program may have written it. */
+const mostSeq = 2_147_483_647;
+
 const undoStateOf = ({ undoes }: NewStep) => (undoes ? "wanted" : null);
 
 /** The ids in the first column. */
-const onceEach = (found: readonly Row[]): number[] => [...new Set(found.map(([id]) => Number(id)))];
+const onceEach = (found: readonly Row[]): number[] => [...new Set(found.map(([id]) => int(id)))];
 
 function stepStatements(d: Dialect) {
   const all = listed(d, "dbq_steps", stepColumns);
@@ -71,7 +74,7 @@ function stepStatements(d: Dialect) {
     /** Stores a step behind the others of its task. If a step has this name already, that one stays: a deploy may have turned a wait into a step. */
     insertStepLast: (p) => sql`
       insert into dbq_steps (task_id, name, seq, value, generation_id, ended_at)
-      select ${d.integer(p.taskId)}, ${p.name}, last_seq + 1, ${d.json(p.value)}, ${d.integer(p.generationId)}, ${d.now(p)}
+      select ${d.integer(p.taskId)}, ${p.name}, case when last_seq < ${sql.raw(String(mostSeq))} then last_seq + 1 else last_seq end, ${d.json(p.value)}, ${d.integer(p.generationId)}, ${d.now(p)}
       from (select coalesce(max(seq), 0) as last_seq from dbq_steps where task_id = ${d.integer(p.taskId)}) as earlier
       where 1 = 1 ${d.keepExisting("name")}`,
 

@@ -18,7 +18,7 @@ import type { Operated, TaskVersion } from "../../../store.ts";
 import type { Dialect, Params, Row } from "../../../stores/sql/dialect.ts";
 import type { Ending, Release } from "../../../stores/sql/endings.ts";
 import { changes, count, type Program, rows } from "../../../stores/sql/program.ts";
-import { toClaimed } from "../../../stores/sql/rows.ts";
+import { int, toClaimed } from "../../../stores/sql/rows.ts";
 import { itemColumns, itemOf, type Statement, stateChange } from "../../../stores/sql/statements.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
@@ -52,7 +52,7 @@ interface UndoRow {
 }
 
 const toUndoRow = ([taskId, name, runs, due]: Row): UndoRow => ({
-  taskId: Number(taskId),
+  taskId: int(taskId),
   name: String(name),
   runs: Number(runs),
   isDue: Number(due) === 1,
@@ -159,7 +159,7 @@ export class UndoOperations {
     // Before the look at their steps: an attempt that stores one has this lock.
     const locked = yield* this.#tree.lock(tasks.map(({ id }) => id));
     const ids = json(tasks.map(({ id }) => id));
-    const wanted = new Set((yield* rows(this.#s.wanted, { ids })).map(([id]) => Number(id)));
+    const wanted = new Set((yield* rows(this.#s.wanted, { ids })).map(([id]) => int(id)));
     const isOne = tasks.some(({ ending }) => ending === "goes on" || ending === "is over");
     const undoing = wanted.size > 0 || isOne ? yield* this.#undoing(ids) : new Map<number, UndoRow>();
     const held = new Map<Ending | Release, boolean>();
@@ -229,7 +229,7 @@ export class UndoOperations {
     }));
     const known = functions.filter(({ queueName, func }) => runs(queueName, func));
     if (known.length === 0) return [];
-    return (yield* rows(this.#s.undoable, { pairs: JSON.stringify(known), limit })).map(([id]) => Number(id));
+    return (yield* rows(this.#s.undoable, { pairs: JSON.stringify(known), limit })).map(([id]) => int(id));
   }
 
   /** Whether no worker of this id is registered. */

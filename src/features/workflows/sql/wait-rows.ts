@@ -4,7 +4,7 @@ import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
 import type { Dialect, Params, Row } from "../../../stores/sql/dialect.ts";
 import { dueLook, fromNow, hasRows } from "../../../stores/sql/due-looks.ts";
 import { count, insertAll, type Program, rows } from "../../../stores/sql/program.ts";
-import { intOrNull, textOrNull } from "../../../stores/sql/rows.ts";
+import { int, intOrNull, textOrNull } from "../../../stores/sql/rows.ts";
 import { itemColumns, itemOf, type Statement, still } from "../../../stores/sql/statements.ts";
 import { isUnfinished as unfinished } from "../../../stores/sql/statuses.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
@@ -50,8 +50,8 @@ export interface WaitRow extends StoredWait {
 }
 
 const toWait = (row: Row): WaitRow => ({
-  id: Number(row[wait.id]),
-  taskId: Number(row[wait.task_id]),
+  id: int(row[wait.id]),
+  taskId: int(row[wait.task_id]),
   name: String(row[wait.name]),
   kind: row[wait.kind] as Wait["kind"],
   target: textOrNull(row[wait.target]),
@@ -209,12 +209,12 @@ export class WaitRows {
 
   *lastWaiting(waits: number): Program<number[]> {
     const found = yield* rows(this.#s.newestWaits, { limit: waits });
-    return [...new Set(found.map(([id]) => Number(id)))];
+    return [...new Set(found.map(([id]) => int(id)))];
   }
 
   *waitingFor(target: string, limit: number, after: number): Program<number[]> {
-    const found = (yield* rows(this.#s.waitingFor, { target, limit, after })).map(([id]) => Number(id));
-    const parent = /^[1-9]\d*$/.test(target) ? yield* this.#waitsForManyWith(Number(target)) : undefined;
+    const found = (yield* rows(this.#s.waitingFor, { target, limit, after })).map(([id]) => int(id));
+    const parent = /^[1-9]\d*$/.test(target) ? yield* this.#waitsForManyWith(int(target)) : undefined;
     const all = new Set([...found, ...(parent === undefined || parent <= after ? [] : [parent])]);
     return [...all].sort((a, b) => a - b).slice(0, limit);
   }
@@ -269,7 +269,7 @@ export class WaitRows {
     const each = new Set(waits);
     const params: Params[] = [];
     for (const [mode, set] of setsOfMany(waits)) {
-      const children = set.map(({ target }) => Number(target));
+      const children = set.map(({ target }) => int(target));
       const range = parks ? yield* rangeOf(this.#s, taskId, mode, children) : undefined;
       if (parks && !range) continue;
       if (range) params.push(rangeWait(taskId, range));
