@@ -9,6 +9,16 @@ const clock = (test: string) => ({ file: "test/features/schedules/schedule-clock
 
 export const scheduleFaults: readonly Mutant[] = [
   {
+    name: "a-pause-writes-what-cannot-be-read",
+    why: "A schedule with one column that another program has spoilt can be neither paused nor resumed.",
+    in: "ScheduleOperations.#replacingThose",
+    find: "return !Object.is(row[field], before[field]);",
+    replace: "return field in row;",
+    caughtBy: cases(
+      "a row that something else has written > jitter_ms = 'many' keeps nobody from pausing, resuming, rewriting and removing it",
+    ),
+  },
+  {
     name: "frozen-schedules-starve-others",
     why: "A hundred schedules whose rows take no change keep all others from firing.",
     in: "Firing.#fireOne",
@@ -33,7 +43,7 @@ export const scheduleFaults: readonly Mutant[] = [
     name: "the-same-definition-writes",
     why: "Each start of each process writes all schedules.",
     in: "redefined",
-    find: "if (isSame(row, definition, otherColumns) && !isLost) return undefined;",
+    find: "if (isSame(row, definition, otherColumns) && isSame(row, before, keptColumns) && !isLost) return undefined;",
     replace: "",
     caughtBy: cases("a definition > the same one again writes nothing"),
   },

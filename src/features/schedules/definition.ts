@@ -15,8 +15,30 @@ export type Definition = ReadTiming & StoredCall & { name: string };
 const timingColumns = ["cron", "everyMs", "timeZone", "startAt", "endAt", "jitterMs"] as const;
 const otherColumns = ["func", "args", "kwargs", "options", "missed", "overlap"] as const;
 
-const isSame = <K extends keyof Definition>(row: ScheduleRecord, to: Definition, columns: readonly K[]) =>
-  columns.every((column) => row[column as keyof ScheduleRecord] === to[column]);
+/** What firing counts, which no definition says. */
+const keptColumns = ["lastSlot", "lastTaskId", "skipped", "pausedAt"] as const;
+
+type Kept = Pick<ScheduleRecord, (typeof keptColumns)[number]>;
+
+const isSame = <K extends keyof ScheduleRecord>(
+  row: ScheduleRecord,
+  to: Pick<ScheduleRecord, K>,
+  columns: readonly K[],
+) => columns.every((column) => row[column] === to[column]);
+
+/** Whether a `Date` holds this time. */
+const isTime = (value: number): boolean => Math.abs(value) <= 8.64e15;
+
+const hasUnreadableTime = ({ anchorAt, nextAt }: ScheduleRecord): boolean =>
+  !isTime(anchorAt) || (nextAt !== null && !isTime(nextAt));
+
+/** What another program has written there, and no database would take back, is written anew. A pause stays one. */
+const kept = ({ lastSlot, lastTaskId, skipped, pausedAt }: ScheduleRecord, now: number): Kept => ({
+  lastSlot: lastSlot !== null && isTime(lastSlot) ? lastSlot : null,
+  lastTaskId: wholeOr(null, lastTaskId),
+  skipped: wholeOr(0, skipped),
+  pausedAt: pausedAt === null || isTime(pausedAt) ? pausedAt : now,
+});
 
 /** The row that the definition makes of this one; undefined: it says so already. */
 export function redefined(
@@ -24,15 +46,17 @@ export function redefined(
   definition: Definition,
   now: number,
 ): ScheduleState | undefined {
-  const before = row ?? { lastSlot: null, lastTaskId: null, skipped: 0, pausedAt: null };
-  if (row && isSame(row, definition, timingColumns)) {
+  const before = row ? kept(row, now) : { lastSlot: null, lastTaskId: null, skipped: 0, pausedAt: null };
+  if (row && isSame(row, definition, timingColumns) && !hasUnreadableTime(row)) {
     const { anchorAt } = row;
     const isLost = hasLostNext(row, now);
-    if (isSame(row, definition, otherColumns) && !isLost) return undefined;
+    if (isSame(row, definition, otherColumns) && isSame(row, before, keptColumns) && !isLost)
+      return undefined;
     const nextAt = isLost ? nextDue(row, now) : nextOf(row);
-    return { ...before, ...definition, anchorAt, nextAt };
+    return { ...definition, ...before, anchorAt, nextAt };
   }
-  const isCounted = row?.everyMs === definition.everyMs && row.startAt === definition.startAt;
+  const isCounted =
+    row?.everyMs === definition.everyMs && row.startAt === definition.startAt && isTime(row.anchorAt);
   const anchorAt = isCounted ? row.anchorAt : now;
   const { lastSlot, lastTaskId, skipped, pausedAt } = before;
   const nextAt = nextDue({ ...definition, anchorAt }, now);

@@ -753,6 +753,51 @@ export function scheduleCases(database: string, target: () => Promise<string>): 
       });
     });
 
+    /** Whole numbers that columns of 64 bits take, and that JavaScript has no number for; on SQLite a text in their place. */
+    const unreadable = [
+      ...["generation_id", "last_task_id", "every_ms", "jitter_ms"].map(
+        (column) => `${column} = 9223372036854775807`,
+      ),
+      "generation_id = 9007199254740993",
+      ...(database === "SQLite"
+        ? ["generation_id", "last_task_id", "every_ms", "jitter_ms", "skipped", "next_at", "last_slot"].map(
+            (column) => `${column} = 'many'`,
+          )
+        : []),
+    ];
+
+    test.each(unreadable)(
+      "%s keeps nobody from pausing, resuming, rewriting and removing it",
+      async (set) => {
+        const queue = await opened();
+        const daily = { every: "24h" } as const;
+        await queue.schedule("a", daily, report);
+        const spoil = () => rawSql(queue, `update dbq_schedules set ${set} where name = 'a'`);
+        await spoil();
+        expect((await queue.pauseSchedule("a")).pausedAt).toBeInstanceOf(Date);
+        await spoil();
+        expect((await queue.resumeSchedule("a")).pausedAt).toBeNull();
+        await spoil();
+        expect(await queue.editSchedule("a", { every: "2h" })).toMatchObject({ every: 7_200_000 });
+        await spoil();
+        const mended = await queue.schedule("a", daily, report);
+        expect(mended).toMatchObject({ problem: null, nextAt: expect.any(Date) });
+        expect(await queue.triggerSchedule("a")).toEqual(expect.any(Number));
+        await spoil();
+        await queue.removeSchedule("a");
+        expect(await queue.listSchedules()).toEqual([]);
+      },
+    );
+
+    test("a pause that is written again as an unreadable time stays a pause", async () => {
+      const queue = await opened();
+      await queue.schedule("a", hourly, report);
+      await queue.pauseSchedule("a");
+      if (database === "SQLite")
+        await rawSql(queue, "update dbq_schedules set paused_at = 'soon' where name = 'a'");
+      expect((await queue.schedule("a", hourly, report)).pausedAt).toBeInstanceOf(Date);
+    });
+
     test("when a batch fails, each schedule that is due fires by itself, and still skips a slot that overlaps", async () => {
       const queue = await opened();
       for (const name of ["a", "b"]) await queue.schedule(name, hourly, report);

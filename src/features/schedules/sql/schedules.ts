@@ -7,6 +7,7 @@ import { type ColumnOf, columnsOf, fieldOf, listed, parameterFor } from "../../.
 import { itemList } from "../../../stores/sql/compile.ts";
 import type { Dialect, Items, Params, Row } from "../../../stores/sql/dialect.ts";
 import { dueLook, fromNow } from "../../../stores/sql/due-looks.ts";
+import { largestId } from "../../../stores/sql/exact-ids.ts";
 import type { CoreOperations } from "../../../stores/sql/operations.ts";
 import { changes, count, type Program, type Runner, rows } from "../../../stores/sql/program.ts";
 import {
@@ -55,13 +56,34 @@ const stateColumns = columnsOf("dbq_schedules").filter(
 /** The columns that firing changes. */
 const firedColumns: readonly Column[] = ["next_at", "last_slot", "last_task_id", "skipped"];
 
-const settings = (d: Dialect, columns: readonly Column[], p: Params): SQL =>
-  sql.join(
-    columns.map(
-      (column) => sql`${sql.raw(column)} = ${parameterFor(d, "dbq_schedules", column, p[fieldOf(column)])}`,
-    ),
-    sql`, `,
+const settingsOf = (d: Dialect, columns: readonly Column[], p: Params): SQL[] =>
+  columns.map(
+    (column) => sql`${sql.raw(column)} = ${parameterFor(d, "dbq_schedules", column, p[fieldOf(column)])}`,
   );
+
+const settings = (d: Dialect, columns: readonly Column[], p: Params): SQL =>
+  sql.join(settingsOf(d, columns, p), sql`, `);
+
+/** Whether JavaScript has a number for the generation. Another program may have written any other, or on SQLite a text. */
+const hasNumber = sql.raw(`generation_id between -${largestId} and ${largestId}`);
+
+/** A generation that the row was read at; null: one that JavaScript has no number for. The row is locked, so it is the same one. */
+const generationOf = ({ generationId }: ScheduleRecord): number | null =>
+  Math.abs(generationId) <= Number.MAX_SAFE_INTEGER ? generationId : null;
+
+const isAt = (d: Dialect, { generationId }: Params) =>
+  sql`case when ${hasNumber} then generation_id = ${d.integer(generationId)} else ${d.integer(generationId)} is null end`;
+
+/** What each change of a row does. A row whose generation cannot be read gets one that can. */
+const changed = (d: Dialect, p: Params) =>
+  sql`generation_id = case when ${hasNumber} then generation_id + 1 else 1 end, updated_at = ${d.now(p)}`;
+
+/** Changes some columns of one row. */
+const replacing =
+  (d: Dialect, columns: readonly Column[]): Statement =>
+  (p) =>
+    sql`update dbq_schedules set ${sql.join([...settingsOf(d, columns, p), changed(d, p)], sql`, `)}
+      where ${d.same("name", p.name)} and ${isAt(d, p)}`;
 
 const isDue = (d: Dialect, p: Params) =>
   sql`paused_at is null and next_at is not null and next_at <= ${d.now(p)}`;
@@ -112,9 +134,8 @@ function readStatements(d: Dialect) {
 }
 
 function writeStatements(d: Dialect) {
-  const held = (p: Params) => sql`name = ${d.nameOf(p.name)} and generation_id = ${p.generationId}`;
-  const changed = (p: Params) => sql`generation_id = generation_id + 1, updated_at = ${d.now(p)}`;
-  const fired = (p: Params) => sql`${settings(d, firedColumns, p)}, ${changed(p)}`;
+  const held = (p: Params) => sql`name = ${d.nameOf(p.name)} and ${isAt(d, p)}`;
+  const fired = (p: Params) => sql`${settings(d, firedColumns, p)}, ${changed(d, p)}`;
   const { items } = d;
   /** Changes the rows of a list in one statement; undefined: this database changes them one by one. */
   const each =
@@ -125,7 +146,7 @@ function writeStatements(d: Dialect) {
       return (p: Params) => {
         const { beforeTable, afterTable, afterSet } = items(p[itemList] as SQL, item);
         return sql`update ${beforeTable} dbq_schedules ${afterTable}
-          set ${settings(d, columns, itemParams)}, ${changed(p)} ${afterSet} where ${held(itemParams)}`;
+          set ${settings(d, columns, itemParams)}, ${changed(d, p)} ${afterSet} where ${held(itemParams)}`;
       };
     });
   return {
@@ -138,9 +159,7 @@ function writeStatements(d: Dialect) {
       )}, ${d.now(p)}, ${d.now(p)}
       from ${d.objects(p.schedules, itemColumns(stateColumns.map(fieldOf)))} where true ${d.keepExisting("name")}`,
 
-    replace: (p) => sql`
-      update dbq_schedules set ${settings(d, stateColumns, p)}, ${changed(p)}
-      where ${d.same("name", p.name)} and generation_id = ${p.generationId}`,
+    replace: replacing(d, stateColumns),
 
     remove: (p) => sql`delete from dbq_schedules where ${d.same("name", p.name)}`,
 
@@ -168,10 +187,14 @@ const isNewIn =
 const keyOf = (name: unknown, slot: unknown) => `${Number(slot)} ${String(name)}`;
 
 export class ScheduleOperations {
+  readonly #d: Dialect;
   readonly #s: ReturnType<typeof readStatements> & ReturnType<typeof writeStatements>;
   readonly #tasks: TaskOperations;
+  /** The statements that change some columns of one row, by the names of these columns. */
+  readonly #replacing = new Map<string, Statement>();
 
   constructor({ texts: { dialect }, tasks }: CoreOperations) {
+    this.#d = dialect;
     this.#s = { ...readStatements(dialect), ...writeStatements(dialect) };
     this.#tasks = tasks;
   }
@@ -222,7 +245,10 @@ export class ScheduleOperations {
         states.filter((state) => !isNewIn(known)(state)),
       ];
       yield* this.#replace(
-        changed.map((state) => ({ ...state, generationId: known.get(state.name)?.generationId })),
+        changed.map((state) => ({
+          ...state,
+          generationId: generationOf(known.get(state.name) as ScheduleRecord),
+        })),
       );
       if (added.length === 0) return;
       if ((yield* count(this.#s.add, { schedules: JSON.stringify(added) })) === added.length) return;
@@ -257,10 +283,23 @@ export class ScheduleOperations {
     const [made = []] = yield* this.#make([change]);
     if (change.row) {
       const row = { ...change.row, lastTaskId: lastOf(made) ?? change.row.lastTaskId };
-      const { name, generationId } = schedule;
-      if ((yield* count(this.#s.replace, { ...row, generationId })) === 0) throw movedOn(name);
+      const replace = this.#replacingThose(row, schedule);
+      if ((yield* count(replace, { ...row, generationId: generationOf(schedule) })) === 0)
+        throw movedOn(schedule.name);
     }
     return { change, made };
+  }
+
+  /** Only columns that change: the database may refuse the value of another one, which was read as well as could be. */
+  #replacingThose(row: ScheduleState, before: ScheduleRecord): Statement {
+    const columns = stateColumns.filter((column) => {
+      const field = fieldOf(column) as keyof ScheduleState;
+      return !Object.is(row[field], before[field]);
+    });
+    const key = columns.join();
+    const known = this.#replacing.get(key) ?? replacing(this.#d, columns);
+    this.#replacing.set(key, known);
+    return known;
   }
 
   // ---- fire ----------------------------------------------------------------------------------
@@ -280,8 +319,9 @@ export class ScheduleOperations {
     );
     const made = yield* this.#make(changes);
     yield* this.#writeFired(
-      schedules.flatMap(({ generationId }, i) => {
+      schedules.flatMap((schedule, i) => {
         const row = changes[i]?.row;
+        const generationId = generationOf(schedule);
         if (!row) return [];
         const duplicates = made[i]?.filter(({ duplicate }) => duplicate).length ?? 0;
         const lastTaskId = lastOf(made[i]) ?? row.lastTaskId;
@@ -298,7 +338,7 @@ export class ScheduleOperations {
   }
 
   /** The rows are locked, so each is at the generation that was read. */
-  *#writeFired(fired: readonly (ScheduleState & { generationId: number })[]): Program<void> {
+  *#writeFired(fired: readonly (ScheduleState & { generationId: number | null })[]): Program<void> {
     if (fired.length === 0) return;
     const items = fired.map(({ name, generationId, nextAt, lastSlot, lastTaskId, skipped }) => ({
       ...{ name, generationId, nextAt, lastSlot, lastTaskId, skipped },
