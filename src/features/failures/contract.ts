@@ -53,6 +53,7 @@ export interface FailureStore {
   /**
    * Adds counts to those of their minutes, whoever has written them. Of more than `mostKinds` in a minute, the later ones count as
    * the others of their functions.
+   * @throws OutcomeUnknownError they may have been added: a second call would count them twice
    */
   add(counted: readonly CountedFailures[]): Promise<void>;
 

@@ -145,7 +145,7 @@ export class FailureOperations {
   // ---- what workers write --------------------------------------------------------------------
 
   *add(counted: readonly Failures[]): Program<void> {
-    yield* transaction(() => this.#add(counted, minute), false);
+    yield* this.#add(counted, minute);
   }
 
   *#add(counted: readonly Failures[], span: number): Program<void> {
@@ -155,7 +155,7 @@ export class FailureOperations {
       const kinds = bounded(some, known).sort((a, b) => Number(a.id > b.id) - Number(a.id < b.id));
       const made = kinds.map(({ id, ...kind }) => ({ failure: id, span, ...kind }));
       const fresh = made.filter(({ failure }) => !known.has(failure));
-      if (fresh.length > 0) yield* count(this.#s.insert, { rows: JSON.stringify(fresh) });
+      if (fresh.length > 0) yield* count(this.#s.insert, { rows: JSON.stringify(fresh) }, false);
       for (const kind of made) yield* this.#addTo(kind);
     }
   }
@@ -166,8 +166,8 @@ export class FailureOperations {
    */
   *#addTo(kind: Params): Program<void> {
     for (let tries = 0; tries < mostTries; tries += 1) {
-      if ((yield* count(this.#s.addTo, kind)) > 0) return;
-      yield* count(this.#s.insert, { rows: JSON.stringify([kind]) });
+      if ((yield* count(this.#s.addTo, kind, false)) > 0) return;
+      yield* count(this.#s.insert, { rows: JSON.stringify([kind]) }, false);
     }
     throw new DatabaseError(
       `a kind of failures of "${kind.func}" was not counted: other workers took its row each time`,
@@ -342,9 +342,10 @@ const toOpen = ([id, tasks, task]: Row, most = Number.POSITIVE_INFINITY): OpenFa
 });
 
 /** As for statistics: of `add` and `fold`, nobody is notified. */
-export function failureMethods({ run }: Runner, ops: FailureOperations): FailureStore {
+export function failureMethods({ run, writeOnce }: Runner, ops: FailureOperations): FailureStore {
   return {
-    add: (counted) => run(() => ops.add(counted)),
+    // A second run would count them twice.
+    add: (counted) => writeOnce(() => ops.add(counted)),
     fold: () => run(() => ops.fold()),
     counted: (from, func, most) => run(() => ops.counted(from, func, most)),
     open: (func, most, inAll) => run(() => ops.open(func, most, inAll)),

@@ -1,5 +1,7 @@
 /** The answer to a COMMIT is lost: a call that would add tasks again is not repeated, and the others answer as if it had come. */
 import { describe, expect, it, onTestFinished } from "vitest";
+import { failureKind } from "../../../src/base/values/failure-kind.ts";
+import { addAgent, listAgents } from "../../../src/features/manager/tokens.ts";
 import { internalsOf } from "../../../src/features/queue.ts";
 import { OutcomeUnknownError, type Queue, type QueueOptions, remoteTask, task } from "../../../src/index.ts";
 import { newTask } from "../../conformance/arrange.ts";
@@ -72,6 +74,25 @@ describe.each(kinds)("over a wire to %s", (_, { server, create }) => {
     const adding = internalsOf(queue).store.workflows.addToGroup(id, [newTask({ func: "send" })]);
     await expect(adding).rejects.toThrow(OutcomeUnknownError);
     expect(await queue.listTasks({ func: "send" })).toHaveLength(1);
+  });
+
+  it.skipIf(isMissing(server))("an agent is added once, and its token is told", async () => {
+    const { wire, queue } = await overWire();
+    wire.loseAnswerTo("commit");
+    const { token } = await addAgent(queue, "mailer", { funcs: "send" });
+    expect(token).toMatch(/^dbq_/);
+    expect(await listAgents(queue)).toMatchObject([{ name: "mailer", valid: true }]);
+  });
+
+  it.skipIf(isMissing(server))("failures are counted once", async () => {
+    const { wire, queue } = await overWire();
+    const { failures } = internalsOf(queue).store;
+    const kind = failureKind("send", "Error", "no luck");
+    const minute = Math.floor(Date.now() / 60_000) * 60_000;
+    const counted = { ...kind, minute, count: 3, firstAt: minute, lastAt: minute, sample: 1 };
+    wire.loseAnswerTo("commit");
+    await expect(failures.add([counted])).rejects.toThrow(OutcomeUnknownError);
+    expect(await failures.counted(0, undefined, 10)).toEqual([{ id: kind.id, count: 3 }]);
   });
 
   it.skipIf(isMissing(server))("emitEvent says that its own event is the first", async () => {
