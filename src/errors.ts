@@ -518,26 +518,38 @@ export class DatabaseMovedError extends DatabaseError {
   }
 }
 
+const deleted = (saved: string | undefined): string => {
+  const copy =
+    saved === undefined
+      ? "there was no room to save what the old log holds"
+      : `a copy with what the old log holds is saved as ${saved}`;
+  return `deleted or replaced while it was open, so what is written now is lost: ${copy}`;
+};
+
 /**
- * The write-ahead log of a SQLite file (`app.db-wal`) was deleted or replaced while it was open. Other processes do not see
+ * The write-ahead log of a SQLite file (`app.db-wal`) was deleted, replaced or emptied while it was open. Other processes do not see
  * what this process has written into the old log last, and the call that rejects with this error has no effect that counts.
  */
 export class LogMovedError extends DatabaseMovedError {
   /** @internal */
   static override readonly [classId]: string = "LogMovedError";
   override readonly code = "DBQ_DATABASE_MOVED";
-  /** A copy of the database with all that the old log holds; undefined when there was no room for one. */
+  /** A copy of the database with all that the old log holds; undefined when there was no room for one, or the log was emptied. */
   readonly saved: string | undefined;
 
-  constructor(path: string, saved: string | undefined) {
-    const copy =
-      saved === undefined
-        ? "there was no room to save what the old log holds"
-        : `a copy with what the old log holds is saved as ${saved}`;
+  /** @param what happened to the log, and what is lost with it */
+  constructor(path: string, saved: string | undefined, what = deleted(saved)) {
     super(
       path,
-      `its write-ahead log was deleted or replaced while it was open, so what is written now is lost: ${copy}; restart this process, or close all its connections to the file, and open it anew`,
+      `its write-ahead log was ${what}; restart this process, or close all its connections to the file, and open it anew`,
     );
     this.saved = saved;
+  }
+
+  /** @internal */
+  static emptied(path: string): LogMovedError {
+    const what =
+      "emptied by another program while it was open, so the last commits are lost, and so is what is written now";
+    return new LogMovedError(path, undefined, what);
   }
 }

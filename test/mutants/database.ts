@@ -10,6 +10,17 @@ const inQueue = (file: string, test: string) => ({ file: `test/queue/${file}.tes
 
 export const databaseFaults: readonly Mutant[] = [
   {
+    name: "emptied-log-takes-commits",
+    why: "After somebody has cut the log of a live queue to nothing, each task is acknowledged and lost.",
+    in: "LogHeader.isLost",
+    find: "isBlank && this.#hasBegun",
+    replace: "false",
+    caughtBy: {
+      file: "test/stores/sqlite/moved-log.test.ts",
+      test: "a log that another program has emptied > takes no more acknowledged writes, and the file can be opened anew",
+    },
+  },
+  {
     name: "deferred-for-immediate",
     why: "Under load a transaction that has read finds at its first write that it has to begin anew, and starves.",
     in: "SqliteConnection.atomically",

@@ -43,8 +43,8 @@ export const failureFaults: readonly Mutant[] = [
     name: "a-count-is-lost-to-a-fold",
     why: "A worker that was late loses its counts when another one folds the row that it adds to.",
     in: "FailureOperations.#addTo",
-    find: "(yield* count(this.#s.addTo, kind)) > 0",
-    replace: "(yield* count(this.#s.addTo, kind)) >= 0",
+    find: "(yield* count(this.#s.addTo, kind, false)) > 0",
+    replace: "(yield* count(this.#s.addTo, kind, false)) >= 0",
     caughtBy: onPostgres(
       "many workers add to the same rows at once, while others fold, and no failure is lost",
     ),

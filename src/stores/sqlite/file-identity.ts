@@ -8,6 +8,7 @@ import { performance } from "../../base/runtime/timers.ts";
 import { DatabaseMovedError, LogMovedError } from "../../errors.ts";
 import { warn } from "../../events.ts";
 import type { FileLocks } from "./file-locks.ts";
+import { LogHeader } from "./log-header.ts";
 import { saveLog } from "./saved-log.ts";
 
 /** Milliseconds between looks at the file, its log and its locks, which take 20 µs: before an operation, and after a commit. */
@@ -48,6 +49,9 @@ export class FileIdentity {
   readonly #file: File;
   /** The log that the connection writes to; undefined while there is none. */
   #log: File;
+  /** Of the log, once a queue is open: it is closed with the queue. */
+  #header: LogHeader | undefined;
+  #readsHeader = false;
   readonly #indexPath: string;
   /** The index of the log, which all connections of all processes share. */
   readonly #index: File;
@@ -86,6 +90,7 @@ export class FileIdentity {
 
   share(): this {
     if (!shared.has(this.path)) shared.set(this.path, this);
+    this.#readsHeader = true;
     return this;
   }
 
@@ -127,6 +132,9 @@ export class FileIdentity {
     if (shared.get(this.path) === this) shared.delete(this.path);
     this.#locks?.close();
     this.#locks = undefined;
+    this.#readsHeader = false;
+    this.#header?.close();
+    this.#header = undefined;
     await this.#saved;
   }
 
@@ -159,10 +167,25 @@ export class FileIdentity {
     // In this order: what had the file for itself, and has it no more, has deleted the log before.
     const isTaken = this.#areLocksLost && this.#locks?.isTaken();
     const log = fileAt(this.#logPath, this.#log);
-    if (isSame(log, this.#log) && !isTaken) this.#lookAtIndex();
-    else if (this.#log === undefined) this.#log = log;
+    if (isSame(log, this.#log) && !isTaken) {
+      if (this.#hasHeader()) this.#lookAtIndex();
+      else this.#onEmptied();
+    } else if (this.#log === undefined) this.#log = log;
     else if (isSame(fileAt(this.path, this.#file), this.#file)) this.#lose();
     else this.#isThere = false;
+  }
+
+  /** Whether the log has the beginning that SQLite gives it, as far as that is known. */
+  #hasHeader(): boolean {
+    if (!this.#readsHeader || this.#log === undefined) return true;
+    this.#header ??= LogHeader.of(this.#logPath, this.#log.ino);
+    return this.#header?.isLost() !== true;
+  }
+
+  /** Nobody can read any more what the log held. */
+  #onEmptied(): void {
+    this.#lost = LogMovedError.emptied(this.path);
+    lost.add(this);
   }
 
   /** Who opens the file after its index was deleted makes another one, and does not know what this one's connections write. */

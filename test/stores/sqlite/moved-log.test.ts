@@ -4,7 +4,7 @@
  */
 import { execFile, spawnSync } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { existsSync, promises, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, promises, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { promisify } from "node:util";
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
@@ -126,6 +126,53 @@ describe.each(ways)("a log that %s", (_, lose) => {
     const anew = await temporaryQueue(undefined, path);
     expect(await anew.getTask(id)).toMatchObject({ status: "pending" });
     expect((await anew.diagnose()).filter(({ name }) => name === "saved log")).toHaveLength(1);
+  });
+});
+
+describe("a log that another program has emptied", () => {
+  test("takes no more acknowledged writes, and the file can be opened anew", async () => {
+    const path = file();
+    const queue = await temporaryQueue(undefined, path);
+    await queue.enqueueTask(quick);
+    truncateSync(`${path}-wal`);
+    const error = await vi.waitFor(async () => {
+      const thrown = await queue.enqueueTask(quick).catch((refused: unknown) => refused);
+      expect(thrown).toBeInstanceOf(LogMovedError);
+      return thrown;
+    });
+    expect(error).toMatchObject({
+      saved: undefined,
+      message: expect.stringMatching(/was emptied by another/),
+    });
+    await expect(queue.getTask(1)).rejects.toBe(error);
+    await queue.close();
+    const anew = await temporaryQueue(undefined, path);
+    const id = await anew.enqueueTask(quick);
+    expect(await anew.getTask(id)).toMatchObject({ status: "pending" });
+  });
+
+  test("is no log that SQLite has emptied after all of it had reached the file", async () => {
+    const path = file();
+    const queue = await temporaryQueue(undefined, path);
+    const other = new Database(path);
+    onTestFinished(() => void other.close());
+    for (let i = 0; i < 5; i += 1) {
+      await queue.enqueueTask(quick);
+      expect(other.pragma("wal_checkpoint(truncate)")).toEqual([{ busy: 0, log: 0, checkpointed: 0 }]);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      await queue.enqueueTask(quick);
+    }
+    expect(await queue.countTasks()).toMatchObject({ pending: 10 });
+  });
+
+  test("is no log that was blank when the queue was opened", async () => {
+    const path = file();
+    await (await openQueue(path)).close();
+    writeFileSync(`${path}-wal`, Buffer.alloc(10_000));
+    const queue = await temporaryQueue(undefined, path);
+    await queue.cancelTask(1).catch(() => undefined);
+    await queue.enqueueTask(quick);
+    expect(await queue.countTasks()).toMatchObject({ pending: 1 });
   });
 });
 
