@@ -4,6 +4,7 @@ import { basename, dirname } from "node:path";
 import type { Database } from "better-sqlite3";
 import type { Diagnosis } from "../../store.ts";
 import { fact } from "../sql/diagnosis.ts";
+import { hardLinks } from "./file-identity.ts";
 import { type FileLocks, holdersOf } from "./file-locks.ts";
 import { sqliteVersion } from "./open.ts";
 import { isSavedOf } from "./saved-log.ts";
@@ -91,8 +92,10 @@ function fileFacts(path: string): Diagnosis[] {
   const wal = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
   const type = statfsSync(path).type;
   const network = networkFileSystems[type];
+  const { size, nlink } = statSync(path);
   return [
-    fact("size", statSync(path).size),
+    fact("size", size),
+    ...(nlink > 1 ? [fact("hard links", nlink, true, hardLinks)] : []),
     fact("WAL size", wal, wal > largeWal, "it is not being checkpointed: is there a reader that never ends?"),
     fact(
       "file system",

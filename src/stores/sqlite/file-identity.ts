@@ -28,6 +28,10 @@ const glanceFor = 0.25;
 
 type File = BigIntStats | undefined;
 
+/** What is wrong with a file that has several names. */
+export const hardLinks =
+  'a process that opens it by another hard link has a log of its own, and each writes over what the other commits. Delete the other names, and copy the file with "vacuum into"';
+
 /** Those of open queues, by path. */
 const shared = new Map<string, FileIdentity>();
 
@@ -51,12 +55,13 @@ export class FileIdentity {
   #log: File;
   /** Of the log, once a queue is open: it is closed with the queue. */
   #header: LogHeader | undefined;
-  #readsHeader = false;
+  #isShared = false;
   readonly #indexPath: string;
   /** The index of the log, which all connections of all processes share. */
   readonly #index: File;
   #locks: FileLocks | undefined;
   #areLocksLost = false;
+  #hasOtherNames = false;
   readonly #moved: DatabaseMovedError;
   #isThere = true;
   /** For good: others may have written without this log since then. */
@@ -90,7 +95,8 @@ export class FileIdentity {
 
   share(): this {
     if (!shared.has(this.path)) shared.set(this.path, this);
-    this.#readsHeader = true;
+    this.#isShared = true;
+    this.#lookAtNames(this.#file);
     return this;
   }
 
@@ -132,7 +138,7 @@ export class FileIdentity {
     if (shared.get(this.path) === this) shared.delete(this.path);
     this.#locks?.close();
     this.#locks = undefined;
-    this.#readsHeader = false;
+    this.#isShared = false;
     this.#header?.close();
     this.#header = undefined;
     await this.#saved;
@@ -156,8 +162,10 @@ export class FileIdentity {
 
   #look(): void {
     this.#lastLook = performance.now();
-    this.#isThere = isSame(fileAt(this.path, this.#file), this.#file);
+    const file = fileAt(this.path, this.#file);
+    this.#isThere = isSame(file, this.#file);
     if (!this.#isThere) return;
+    this.#lookAtNames(file);
     if (!this.#areLocksLost && this.#locks?.areLost()) this.#onLocksLost();
     this.#lookAtLog();
   }
@@ -177,7 +185,7 @@ export class FileIdentity {
 
   /** Whether the log has the beginning that SQLite gives it, as far as that is known. */
   #hasHeader(): boolean {
-    if (!this.#readsHeader || this.#log === undefined) return true;
+    if (!this.#isShared || this.#log === undefined) return true;
     this.#header ??= LogHeader.of(this.#logPath, this.#log.ino);
     return this.#header?.isLost() !== true;
   }
@@ -195,6 +203,16 @@ export class FileIdentity {
     if (isSame(fileAt(this.#indexPath, this.#index), this.#index)) return;
     if (isSame(fileAt(this.path, this.#file), this.#file)) this.#lose();
     else this.#isThere = false;
+  }
+
+  /** The log is beside the name by which a process opens the file: another hard link has another log. */
+  #lookAtNames(file: File): void {
+    const names = Number(file?.nlink ?? 1);
+    if (names > 1 && !this.#hasOtherNames && this.#isShared)
+      warn(`${this.path}: the file has ${names} names: ${hardLinks} (docs/databases.md, Backing up a file)`, {
+        path: this.path,
+      });
+    this.#hasOtherNames = names > 1;
   }
 
   #onLocksLost(): void {

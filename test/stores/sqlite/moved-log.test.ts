@@ -4,7 +4,16 @@
  */
 import { execFile, spawnSync } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { existsSync, promises, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  linkSync,
+  promises,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { promisify } from "node:util";
 import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
@@ -127,6 +136,27 @@ describe.each(ways)("a log that %s", (_, lose) => {
     expect(await anew.getTask(id)).toMatchObject({ status: "pending" });
     expect((await anew.diagnose()).filter(({ name }) => name === "saved log")).toHaveLength(1);
   });
+});
+
+test("a hard link to the file, whose log would be another one, is warned of and named by diagnose; a symbolic link is not", async () => {
+  const path = file();
+  const warnings = messagesOf("dbq:warning");
+  const queue = await temporaryQueue(undefined, path);
+  symlinkSync(path, `${path}.symbolic`);
+  const linkedTo = async () => (await queue.diagnose()).find(({ name }) => name === "hard links");
+  expect(await linkedTo()).toBeUndefined();
+  linkSync(path, `${path}.hard`);
+  await vi.waitFor(async () => {
+    await queue.enqueueTask(quick);
+    expect(warnings.map(({ message }) => message)).toEqual([expect.stringMatching(/has 2 names/)]);
+  });
+  expect(await linkedTo()).toMatchObject({
+    value: 2,
+    warning: expect.stringMatching(/writes over what the other commits/),
+  });
+  await queue.close();
+  await temporaryQueue(undefined, path);
+  expect(warnings).toHaveLength(2);
 });
 
 describe("a log that another program has emptied", () => {
