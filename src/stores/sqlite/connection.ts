@@ -22,8 +22,13 @@ export const driverOf = (client: Database.Database): Driver => client.constructo
 
 interface Prepared {
   run: Database.Statement;
+  /** Of an INSERT: the same for `rowsTogether` rows. */
+  many?: Database.Statement;
   names: readonly string[];
 }
+
+/** Rows of one INSERT: with more, a row takes as long, and the last ones of a batch, each by itself, are more. */
+const rowsTogether = 50;
 
 export class SqliteConnection {
   readonly client: Database.Database;
@@ -34,6 +39,7 @@ export class SqliteConnection {
   #changed = false;
   #wrote = false;
   readonly #prepared = new Map<Statement, Prepared>();
+  #triggers: Database.Statement | undefined;
   /** Made once, since that takes as long as a statement. Inside of an open transaction it is a savepoint. */
   readonly #transaction: Database.Transaction<(op: () => Program<unknown>) => unknown>;
 
@@ -57,7 +63,7 @@ export class SqliteConnection {
       case "id":
         return this.#insert(run, bind(names, step.params, this.#clock.now()));
       case "ids":
-        return this.#each(names, step.params, (values) => this.#insert(run, values));
+        return this.#insertAll(step.query, step.params);
       case "count":
         return this.#change(run, bind(names, step.params, this.#clock.now()), step.awaited).changes;
       case "changes":
@@ -77,6 +83,42 @@ export class SqliteConnection {
     if (changes === 0) return undefined;
     const id = Number(lastInsertRowid);
     return Number.isSafeInteger(id) ? id : this.#exactRowid();
+  }
+
+  /** The most of them in statements of many rows: there, a row takes less than half as long as by itself. */
+  #insertAll(query: Statement, items: readonly Params[]): (InsertedId | undefined)[] {
+    const { run, names } = this.prepare(query);
+    const now = this.#clock.now();
+    const together = this.#hasTriggers() ? 0 : items.length - (items.length % rowsTogether);
+    const ids: (InsertedId | undefined)[] = [];
+    for (let from = 0; from < together; from += rowsTogether) {
+      const values: unknown[] = [];
+      for (const item of items.slice(from, from + rowsTogether)) values.push(...bind(names, item, now));
+      const last = this.#insert(this.#ofManyRows(query), values) ?? 0;
+      for (let before = rowsTogether - 1; before >= 0; before -= 1) ids.push(idBefore(last, before));
+    }
+    for (let i = together; i < items.length; i += 1)
+      ids.push(this.#insert(run, bind(names, items[i] as Params, now)));
+    return ids;
+  }
+
+  /** An app's trigger may insert rows between those of a statement, or leave some of them out: then their ids do not follow each other. */
+  #hasTriggers(): boolean {
+    this.#triggers ??= this.client
+      .prepare(
+        "select 1 from sqlite_master where type = 'trigger' union all select 1 from sqlite_temp_master where type = 'trigger' limit 1",
+      )
+      .pluck();
+    return this.#triggers.get() !== undefined;
+  }
+
+  #ofManyRows(query: Statement): Database.Statement {
+    const known = this.#prepared.get(query)?.many;
+    if (known) return known;
+    const [into = "", row = ""] = compiler.compile(query).text.split(/(?<=\svalues\s)/);
+    const many = this.client.prepare(into + Array(rowsTogether).fill(row).join(", "));
+    (this.#prepared.get(query) as Prepared).many = many;
+    return many;
   }
 
   #exactRowid(): string {
@@ -142,6 +184,13 @@ export class SqliteConnection {
       throw toQueueError(error, this.client);
     }
   }
+}
+
+/** The id so many ids before this one. */
+function idBefore(id: InsertedId, before: number): InsertedId {
+  if (typeof id === "number") return id - before;
+  const exact = BigInt(id) - BigInt(before);
+  return exact > BigInt(Number.MAX_SAFE_INTEGER) ? String(exact) : Number(exact);
 }
 
 /** Rows are arrays and whole numbers are numbers, whatever defaults the app has set on its connection. */
