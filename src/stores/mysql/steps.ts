@@ -116,8 +116,9 @@ async function changeLocked(
   const kept = new Set(there);
   if (kept.size === 0) return params.map(() => false);
   let changed = 0;
+  const many = compiler.compileMany(query);
   for (const some of packets(there))
-    changed += (await execute(queryable, compiler.compileMany(query), { items: listOf(some) })).changed;
+    changed += (await execute(queryable, many, { items: listOf(many, some) })).changed;
   if (changed === there.length) return params.map((one) => kept.has(one));
   // There is a row that no UPDATE finds, such as one with a generation beyond 2^53.
   const after = await generations(queryable, ids);

@@ -42,12 +42,16 @@ export function postgresSteps(schema: string | undefined): ServerSteps {
       return insertedIn(await execute(queryable, insert, { ...params, [notification]: payload }))[0];
     },
     ids: async (queryable, query, params, payload) => {
-      const insert = inserting(payload)(compiler.compileMany(query));
-      return insertedIn(await execute(queryable, insert, { items: listOf(params), [notification]: payload }));
+      const many = compiler.compileMany(query);
+      const insert = inserting(payload)(many);
+      return insertedIn(
+        await execute(queryable, insert, { items: listOf(many, params), [notification]: payload }),
+      );
     },
     changes: async (queryable, query, params) => {
-      const change = returning(compiler.compileMany(query));
-      const changed = new Set(integersIn(await execute(queryable, change, { items: listOf(params) })));
+      const many = compiler.compileMany(query);
+      const items = listOf(many, params);
+      const changed = new Set(integersIn(await execute(queryable, returning(many), { items })));
       return params.map(({ id }) => changed.has(id as number));
     },
   };

@@ -81,9 +81,14 @@ export const toParameter = (value: unknown): unknown => (typeof value === "strin
 export const parameterOf = (parameter: string | Computed, params: Params): unknown =>
   typeof parameter === "string" ? toParameter(params[parameter]) : parameter.value();
 
-/** The parameters of a change of many rows, as the one parameter that they are. */
-export function listOf(params: readonly Params[]): string {
-  return JSON.stringify(params, (_, value) => toParameter(value));
+/** The parameters of a change of many rows, as the one parameter that they are: of each row only what the change reads. */
+export function listOf({ columns = [] }: Compiled, params: readonly Params[]): string {
+  const rows = params.map((one) => {
+    const row: Record<string, unknown> = {};
+    for (const name of columns) row[name] = toParameter(one[name]);
+    return row;
+  });
+  return JSON.stringify(rows);
 }
 
 /** Ids that the statement gives as texts. */

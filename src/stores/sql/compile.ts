@@ -19,6 +19,8 @@ export class Computed {
 export interface Compiled {
   text: string;
   names: readonly (string | Computed)[];
+  /** Of a change of many rows: what it reads of each item. */
+  columns?: readonly string[];
 }
 
 /** How a database writes names and parameters. Drizzle's own dialects know this too, but load all of their query builders. */
@@ -71,7 +73,8 @@ export class Compiler {
   /** Turns a change of one row into a batch: its parameters become the columns of a list, which is its one parameter. */
   readonly compileMany = memoize((statement: Statement) => {
     if (!this.#items) throw new TypeError("this database has no changes of many rows");
-    return this.#named(overItems(statement, this.#items));
+    const { query, columns } = overItems(statement, this.#items);
+    return { ...this.#named(query), columns };
   });
 
   #named(query: SQL): Compiled {
@@ -88,7 +91,7 @@ export class Compiler {
   }
 }
 
-function overItems(statement: Statement, items: NonNullable<Dialect["items"]>): SQL {
+function overItems(statement: Statement, items: NonNullable<Dialect["items"]>) {
   const used = new Set<string>();
   const columns = new Proxy(
     {},
@@ -100,5 +103,6 @@ function overItems(statement: Statement, items: NonNullable<Dialect["items"]>): 
     },
   ) as Params;
   statement(columns, oneRow);
-  return statement(columns, items(sql`${sql.placeholder(itemList)}`, itemColumns([...used])));
+  const query = statement(columns, items(sql`${sql.placeholder(itemList)}`, itemColumns([...used])));
+  return { query, columns: [...used] };
 }

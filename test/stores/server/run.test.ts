@@ -323,7 +323,7 @@ test("two changes of one row are separate statements, in their order", async () 
   expect(changed).toEqual([[1, 2, 3], [1], [1]]);
 });
 
-test("invalid characters are replaced in texts that are sent, alone or in a list", async () => {
+test("invalid characters are replaced in texts that are sent, alone or in a list, which has only what the change reads", async () => {
   const sent: unknown[] = [];
   const asked: Queryable = {
     query: async (_, params) => {
@@ -334,5 +334,8 @@ test("invalid characters are replaced in texts that are sent, alone or in a list
   const params = { text: "a\0b\ud800c\udc00d😀", size: 1 };
   await execute(asked, { text: "", names: ["text", "size"] }, params);
   expect(sent).toEqual(["a\ufffdb\ufffdc\ufffdd😀", 1]);
-  expect(JSON.parse(listOf([params]))).toEqual([{ text: "a\ufffdb\ufffdc\ufffdd😀", size: 1 }]);
+  const change = { text: "", names: ["items"], columns: ["text", "size"] };
+  expect(JSON.parse(listOf(change, [{ ...params, other: 2 }]))).toEqual([
+    { text: "a\ufffdb\ufffdc\ufffdd😀", size: 1 },
+  ]);
 });
