@@ -215,7 +215,8 @@ export class OneStatementCycles extends SettleAndClaimOperations {
 
   /**
    * One statement settles only completed tasks without a parent, each once: two outcomes of one task go one after the other, and
-   * other kinds of outcomes take several statements. Then the cycle is a transaction, in which the claim is one statement.
+   * other kinds of outcomes take several statements. Then the cycle is a transaction, in which the claim is one statement; after
+   * outcomes of children, the claim follows the transaction.
    */
   override *run(cycle: SettleAndClaim): Program<CycleResult> {
     const { outcomes, claim } = cycle;
@@ -235,6 +236,13 @@ export class OneStatementCycles extends SettleAndClaimOperations {
     )
       return yield* super.run(cycle);
     if (isSimple) return yield* this.#checked((yield* this.#inOne(completed, claim, pairs))(), claim);
+    if (outcomes.some(mayHaveParent)) {
+      const settled = yield* transaction(() => this.settle(outcomes), true);
+      return {
+        ...{ settled, claimed: [], more: false, registered: true },
+        further: () => this.#claimAlone(outcomes, claim, pairs),
+      };
+    }
     const [settled, claimed] = yield* transaction(() => this.#settleThenClaim(outcomes, claim, pairs), true);
     return yield* this.#checked({ ...claimed(), settled }, claim);
   }
@@ -257,9 +265,16 @@ export class OneStatementCycles extends SettleAndClaimOperations {
     pairs: Pairs,
   ): Program<[boolean[], Pending]> {
     const settled = yield* this.settle(outcomes);
-    // A task that this cycle hands back may stand before the cursors.
-    const fromStart = outcomes.some(({ kind }) => kind === "interrupted");
-    return [settled, yield* this.#inOne([], claim, pairs, fromStart)];
+    return [settled, yield* this.#inOne([], claim, pairs, handsBack(outcomes))];
+  }
+
+  /**
+   * Claims after the transaction that has settled these outcomes. That one locks the parents of the tasks, and each of their other
+   * children waits for the lock to settle: it is not held while the server looks for work.
+   */
+  *#claimAlone(outcomes: readonly Outcome[], claim: ClaimRequest, pairs: Pairs): Program<CycleResult> {
+    const claimed = yield* this.#inOne([], claim, pairs, handsBack(outcomes));
+    return yield* this.#checked(claimed(), claim);
   }
 
   *#inOne(
@@ -359,6 +374,10 @@ export class OneStatementCycles extends SettleAndClaimOperations {
     return answerOf(yield* rows(statement, withProbes(params, pairs)), workerId);
   }
 }
+
+/** A task that the cycle hands back may stand before the cursors. */
+const handsBack = (outcomes: readonly Outcome[]): boolean =>
+  outcomes.some(({ kind }) => kind === "interrupted");
 
 const keyOf = (queueName: string, func: string) => JSON.stringify([queueName, func]);
 

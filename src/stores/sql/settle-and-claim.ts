@@ -48,7 +48,7 @@ const toRelease = (outcome: Outcome & { kind: Released }): Release => ({
 });
 
 /** What a claim by itself did. */
-export type FurtherClaim = Pick<SettleAndClaimResult, "claimed" | "more"> & Partial<SettleAndClaimResult>;
+export type FurtherClaim = Pick<SettleAndClaimResult, "claimed" | "more"> & Partial<CycleResult>;
 
 /** What a cycle did. `further`: a claim that is to be run by itself afterwards. */
 export type CycleResult = SettleAndClaimResult & { further?: (() => Program<FurtherClaim>) | undefined };
@@ -170,13 +170,13 @@ async function claimFurther(run: Run, { further, ...result }: CycleResult): Prom
   if (!further) return result;
   try {
     const { claimed, more, ...did } = await run(further);
-    return {
+    return await claimFurther(run, {
       ...result,
       ...did,
       settled: result.settled,
       claimed: [...result.claimed, ...claimed].sort(byClaimOrder),
       more: result.more || more,
-    };
+    });
   } catch (failure) {
     return { ...result, failure };
   }
