@@ -190,9 +190,9 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "children-have-no-root",
     why: "Nobody finds all tasks of a tree by one column.",
-    in: "StepOperations.#writeAll",
-    find: "({ ...child.task, parentId: task.id, rootId })",
-    replace: "({ ...child.task, parentId: task.id, rootId: null })",
+    in: "StepOperations.#insert",
+    find: "({ ...task, parentId: taskId, rootId })",
+    replace: "({ ...task, parentId: taskId, rootId: null })",
     caughtBy: onSqlite("children", knowEachOther),
   },
   {

@@ -562,10 +562,12 @@ export class WorkflowRun implements AttemptPart {
     const results = new Map(completed.map(({ id, result }) => [id, result]));
     const tasks = new Map(ended.map((task) => [task.id, task]));
     const lost = new Set(gone);
-    for (const { wait } of [...this.#waiting.values()]) {
+    for (const { wait } of this.#waiting.values()) {
       if (wait.kind !== "child") continue;
-      const [name, id] = [wait.name, Number(wait.target)];
-      const [result, task] = [results.get(id), tasks.get(id)];
+      const { name } = wait;
+      const id = Number(wait.target);
+      const result = results.get(id);
+      const task = result === undefined ? tasks.get(id) : undefined;
       if (result !== undefined) {
         this.#met.set(name, { name, value: result, error: null });
         this.#settle(name, ({ resolve }) => resolve(usableResult(id, result)));

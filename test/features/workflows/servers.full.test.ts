@@ -3,6 +3,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { internalsOf } from "../../../src/features/queue.ts";
 import { step, waitForEvent } from "../../../src/features/workflows/steps.ts";
 import { moveQueue, openQueue, task, Worker } from "../../../src/index.ts";
+import { prepare } from "../../../src/queue/enqueue.ts";
 import { emptied } from "../../conformance/server-stores.ts";
 import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
@@ -98,6 +99,47 @@ describe.each([
       await stored;
       expect(answer).toBeUndefined();
       expect((await store.workflows.steps(id)).map(({ name }) => name)).not.toContain("late");
+      await worker.stop({ grace: 0 });
+    },
+  );
+});
+
+describe.each([
+  ["Postgres", await postgresServer(), newSchema],
+  ["MySQL or MariaDB", await mysqlServer(), newDatabase],
+] as const)("starts of children on %s", (_, server, make) => {
+  test.skipIf(isMissing(server))(
+    "are undone when the transaction is committed that has ended their parent meanwhile",
+    async () => {
+      const queue = await temporaryQueue({}, await urlForTest(make));
+      const { store } = internalsOf(queue);
+      const leaf = task(uniqueName("leaf"), () => 1);
+      const hangs = task(uniqueName("hangs"), async () => {
+        await step("before", () => 1);
+        await new Promise<never>(() => undefined);
+      });
+      const id = await queue.enqueueTask(hangs);
+      const worker = new Worker(queue, { concurrency: 1, tasks: [hangs] });
+      await worker.start();
+      while ((await store.workflows.steps(id)).length === 0)
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      const [record] = await store.get([id]);
+      const version = { id, generationId: record?.generationId ?? 0, workerId: record?.workerId ?? null };
+      const start = { name: "leaf", seq: 2, task: prepare(leaf, []).task };
+      let answer: unknown = "none yet";
+      let started: Promise<void> | undefined;
+      await queue.transaction(async (tx: unknown) => {
+        await store.within(tx).settle({ ...version, startedAt: null, kind: "completed", result: null });
+        started = store.workflows.write(version, [], [start]).then((given) => {
+          answer = given;
+        });
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        expect(answer).toBe("none yet");
+      });
+      await started;
+      expect(answer).toBeUndefined();
+      expect(await queue.countTasks()).toMatchObject({ pending: 0, completed: 1 });
+      expect((await store.workflows.steps(id)).map(({ name }) => name)).toEqual(["before"]);
       await worker.stop({ grace: 0 });
     },
   );

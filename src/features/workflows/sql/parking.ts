@@ -72,11 +72,10 @@ export class ParkOperations {
     }
     const children = missing.filter(({ kind }) => kind === "child").map(({ target }) => int(target));
     const ends = yield* this.#endsOf(children);
-    const ended = new Map<number, boolean>([
-      ...ends.completed.map(({ id }) => [id, true] as const),
-      ...ends.ended.map(({ id, status }) => [id, status === "completed"] as const),
-      ...ends.gone.map((id) => [id, false] as const),
-    ]);
+    const ended = new Map<number, boolean>();
+    for (const { id } of ends.completed) ended.set(id, true);
+    for (const { id, status } of ends.ended) ended.set(id, status === "completed");
+    for (const id of ends.gone) ended.set(id, false);
     const isOver = ({ kind, target }: Wait) => kind === "child" && ended.has(int(target));
     const wakes = steps.length > 0 || hasToWake(waits, isOver, (id) => ended.get(id) === true);
     // Those for many children that an earlier attempt has left, since another wait has woken the task.
@@ -93,11 +92,11 @@ export class ParkOperations {
   /** Reads the whole records only of those that have not completed: a parent may have many children. */
   *#endsOf(children: readonly number[]): Program<Omit<Waited, "steps" | "parked">> {
     if (children.length === 0) return { completed: [], ended: [], gone: [] };
-    const found = yield* rows(this.#s.childEnds, { ids: JSON.stringify(children) });
-    const completed = found
-      .filter(([, , status]) => status === "completed")
-      .map(([id, , , result]) => ({ id: int(id), result: textOrNull(result) }));
-    const others = found.filter(([, , status]) => status !== "completed").map(([id]) => int(id));
+    const completed: Waited["completed"] = [];
+    const others: number[] = [];
+    for (const [id, , status, result] of yield* rows(this.#s.childEnds, { ids: JSON.stringify(children) }))
+      if (status === "completed") completed.push({ id: int(id), result: textOrNull(result) });
+      else others.push(int(id));
     const { tasks, gone } =
       others.length === 0 ? { tasks: [], gone: [] } : yield* this.#tasks.findEnded(others);
     // Among them may be some that have completed, which a partition holds.
@@ -111,7 +110,8 @@ function hasToWake(
   isOver: (one: Wait) => boolean,
   completed: (childId: number) => boolean,
 ): boolean {
-  const open = new Set(waits.filter((one) => !isOver(one)).map(({ mode }) => mode));
+  const open = new Set<string | null>();
+  for (const one of waits) if (!isOver(one)) open.add(one.mode);
   return waits.some(
     (one) =>
       isOver(one) &&

@@ -93,14 +93,19 @@ function stepStatements(d: Dialect) {
   } satisfies Record<string, Statement>;
 }
 
+/** Rolls a transaction back whose task has moved on. */
+class MovedOn extends Error {}
+
 export class StepOperations {
   readonly #s: ReturnType<typeof stepStatements>;
   readonly #tasks: TaskOperations;
   readonly #tree: TaskTree;
   readonly #undo: UndoOperations;
+  readonly #hasOneWriter: boolean;
 
   constructor({ dialect }: Texts, tasks: TaskOperations, tree: TaskTree, undo: UndoOperations) {
     this.#s = stepStatements(dialect);
+    this.#hasOneWriter = dialect.oneWriter;
     this.#tasks = tasks;
     this.#tree = tree;
     this.#undo = undo;
@@ -145,7 +150,12 @@ export class StepOperations {
     const [only] = steps;
     if (only && steps.length === 1 && children.length === 0 && !again && (yield* this.#insertOne(task, only)))
       return [];
-    return yield* transaction(() => this.#writeAll(task, steps, children, again), true);
+    try {
+      return yield* transaction(() => this.#writeAll(task, steps, children, again), true);
+    } catch (error) {
+      if (error instanceof MovedOn) return undefined;
+      throw error;
+    }
   }
 
   /** One statement and no transaction, since most writes are one step. False: the task has moved on, or is not marked, and nothing was written. */
@@ -162,34 +172,51 @@ export class StepOperations {
     children: readonly NewChild[],
     again: boolean,
   ): Program<Inserted[] | undefined> {
-    const rootId = (yield* this.lock(task)) ?? (yield* this.#lockStopping(task, children));
+    const early = yield* this.#rootBeforeLock(task, children);
+    const rootId = early ?? (yield* this.lock(task)) ?? (yield* this.#lockStopping(task, children));
     if (rootId === undefined) return undefined;
-    const there = again ? yield* this.steps(task.id) : [];
+    const started = yield* this.#insert(task, rootId, steps, children, again);
+    if (early !== undefined && !(yield* this.#tree.lockRunning(task))) throw new MovedOn();
+    return started;
+  }
+
+  /**
+   * The first ancestor of a running task that starts children, without a lock. Very many rows take a while to write, and the children
+   * that run already wait for the lock on their parent to settle: it is taken once the rows are there. Undefined: it comes first.
+   */
+  *#rootBeforeLock(task: TaskVersion, children: readonly NewChild[]): Program<number | undefined> {
+    if (this.#hasOneWriter || children.length === 0) return undefined;
+    const rootId = (yield* this.#tree.rootOfRunning(task))?.[0] ?? null;
+    return rootId === null ? undefined : Number(rootId);
+  }
+
+  *#insert(
+    { id: taskId, generationId }: TaskVersion,
+    rootId: number,
+    steps: readonly NewStep[],
+    children: readonly NewChild[],
+    again: boolean,
+  ): Program<Inserted[]> {
+    const there = again ? yield* this.steps(taskId) : [];
     const known = new Map(there.filter(({ undo }) => undo !== "done").map((one) => [one.name, one]));
     const newChildren = children.filter(({ name }) => !known.has(name));
-    const ids = new Map(
-      [...known.values()].map(({ name, childId }) => [name, { id: childId ?? 0, duplicate: false }]),
-    );
     const inserted = yield* this.#tasks.insert(
-      newChildren.map((child) => ({ ...child.task, parentId: task.id, rootId })),
+      newChildren.map(({ task }) => ({ ...task, parentId: taskId, rootId })),
       "report",
     );
-    for (const [i, { name }] of newChildren.entries()) ids.set(name, inserted[i] as Inserted);
-    const { id: taskId, generationId } = task;
-    const starts = newChildren.map(({ name, seq }) => ({
-      ...{ name, seq, value: null, error: null, startedAt: null, undoState: null },
-      childId: ids.get(name)?.id,
-    }));
+    const own = { taskId, generationId, value: null, error: null, startedAt: null, undoState: null };
+    const starts = newChildren.map(({ name, seq }, i) => ({ ...own, name, seq, childId: inserted[i]?.id }));
     const results = steps
       .filter(({ name }) => !known.has(name))
-      .map((one) => ({ ...one, childId: null, undoState: undoStateOf(one) }));
+      .map((one) => ({ ...own, ...one, childId: null, undoState: undoStateOf(one) }));
     for (const { name, again } of results)
-      if (again) yield* count(this.#s.deleteStep, { taskId: task.id, name }, false);
-    yield* insertAll(
-      this.#s.insertStep,
-      [...starts, ...results].map((one) => ({ taskId, generationId, ...one })),
+      if (again) yield* count(this.#s.deleteStep, { taskId, name }, false);
+    yield* insertAll(this.#s.insertStep, [...starts, ...results]);
+    if (known.size === 0) return inserted;
+    const ids = new Map(newChildren.map(({ name }, i) => [name, inserted[i] as Inserted]));
+    return children.map(
+      ({ name }) => ids.get(name) ?? { id: known.get(name)?.childId ?? 0, duplicate: false },
     );
-    return children.map(({ name }) => ids.get(name) as Inserted);
   }
 
   /** The first ancestor of a task whose end was decided while this attempt ran: a step that it has begun is stored, and undone. */

@@ -20,6 +20,9 @@ function treeStatements(d: Dialect) {
     lockRunning: (p) => sql`
       select root_id from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} ${d.locked}`,
 
+    rootOfRunning: (p) => sql`
+      select root_id from ${d.tasks} where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")}`,
+
     childrenOf: (p) => sql`
       select ${task} from ${d.objects(p.parents, itemColumns(["id"]))} ${d.joinEach} dbq_tasks where parent_id = ${d.only(itemOf("id"))}`,
 
@@ -53,6 +56,11 @@ export class TaskTree {
   /** The row of a task, with its first ancestor, if it still runs at this generation: until the transaction ends, no other one ends it. */
   *lockRunning({ id, generationId }: TaskVersion): Program<Row | undefined> {
     return (yield* rows(this.#s.lockRunning, { id, generationId }))[0];
+  }
+
+  /** The same, without a lock. */
+  *rootOfRunning({ id, generationId }: TaskVersion): Program<Row | undefined> {
+    return (yield* rows(this.#s.rootOfRunning, { id, generationId }))[0];
   }
 
   /** The children of these tasks: of all at once, since a tree is walked level by level. */
