@@ -152,22 +152,34 @@ export class Look {
     return await this.#reads.failures.times(ids, from, step);
   }
 
-  /** The newest tasks that wait, newest first. @throws DatabaseError */
-  async waiting(): Promise<ListedTask[]> {
-    const ids = await this.#reads.workflows.lastWaiting(mostWaits);
+  /** The newest tasks that wait, newest first: those with ids below `before`. @throws DatabaseError */
+  async waiting(before: number | undefined): Promise<ListedTask[]> {
+    const ids = await this.#reads.workflows.lastWaiting(mostWaits, before);
     const found = await this.#beginnings(ids.slice(0, mostWaiting));
     return found.filter(({ status }) => status === "waiting");
   }
 
   /**
    * The tasks at the roots of the workflows that stored a step last, and of these that wait, newest first.
+   * @param before only steps with ids below this
+   * @returns `next`: the `before` of the next page; undefined: there are no older steps
    * @throws DatabaseError
    */
-  async lastWorkflows(waiting: readonly ListedTask[], limit: number): Promise<ListedTask[]> {
-    const active = await this.#beginnings(await this.#reads.workflows.lastActive(mostSteps));
-    const roots = [...active, ...waiting].map(({ id, rootId }) => rootId ?? id);
-    const found = await this.#beginnings([...new Set(roots)].slice(0, limit));
-    return found.sort((a, b) => b.id - a.id);
+  async lastWorkflows(
+    waiting: readonly ListedTask[],
+    limit: number,
+    before: number | undefined,
+  ): Promise<{ tasks: ListedTask[]; next: number | undefined }> {
+    const { tasks, last } = await this.#reads.workflows.lastActive(mostSteps, before);
+    const stepOf = new Map(tasks.map(({ taskId, stepId }) => [taskId, stepId]));
+    const active = await this.#beginnings(tasks.map(({ taskId }) => taskId));
+    const rootOf = ({ id, rootId }: ListedTask): number => rootId ?? id;
+    const roots = new Set<number>();
+    const taken = active.findIndex((task) => roots.add(rootOf(task)).size > limit);
+    const next = taken < 0 ? last : stepOf.get(active[taken - 1]?.id ?? 0);
+    for (const task of waiting) roots.add(rootOf(task));
+    const found = await this.#beginnings([...roots].slice(0, limit));
+    return { tasks: found.sort((a, b) => b.id - a.id), next };
   }
 
   /** The tasks that wait for this event, oldest first. @throws DatabaseError */

@@ -101,6 +101,14 @@ export interface CountedWaits {
   oldestAge: number;
 }
 
+/** Tasks that stored a step last. */
+export interface LastActive {
+  /** Each once, with the id of its newest step. */
+  tasks: { taskId: number; stepId: number }[];
+  /** The id of the last step that was looked at; undefined: there are no older ones. */
+  last: number | undefined;
+}
+
 export interface TasksOfQueue {
   queueName: string;
   tasks: number;
@@ -152,8 +160,8 @@ export interface WorkflowStore {
   /** How many steps a task has stored, without those that started children. */
   countSteps(taskId: number): Promise<number>;
 
-  /** The ids of the tasks that stored a step last, newest first, each once. Looks at `steps` steps. */
-  lastActive(steps: number): Promise<number[]>;
+  /** The tasks that stored a step last, newest first. Looks at `steps` steps: those with ids below `before`. */
+  lastActive(steps: number, before?: number): Promise<LastActive>;
 
   /** What these tasks wait for, as it is stored. */
   waits(taskIds: readonly number[]): Promise<StoredWait[]>;
@@ -164,8 +172,8 @@ export interface WorkflowStore {
   /** The same, `limit` of each task at most. */
   firstWaits(taskIds: readonly number[], limit: number): Promise<StoredWait[]>;
 
-  /** The ids of the newest tasks that have waits, newest first, each once. Looks at `waits` waits. */
-  lastWaiting(waits: number): Promise<number[]>;
+  /** The ids of the newest tasks that have waits, newest first, each once: those below `before`. Looks at `waits` waits. */
+  lastWaiting(waits: number, before?: number): Promise<number[]>;
 
   /** Looks at the `most` oldest waits, and counts their tasks by kind of wait and by queue. `more`: there may be more waits. */
   countWaits(most: number): Promise<{ kinds: CountedWaits[]; queues: TasksOfQueue[]; more: boolean }>;

@@ -75,6 +75,32 @@ test("the tasks that wait for one event have pages, the oldest first", async () 
   expect((await desk.api("/api/workflows?event=opened&after=x")).status).toBe(400);
 });
 
+test("the workflows that were active last and the tasks that wait have pages, the newest first", async () => {
+  const queue = await temporaryQueue();
+  await startedWorker(queue, { concurrency: 1, pollInterval: 50 });
+  const waits = task(uniqueName("waits"), async () => {
+    await step("one", () => 1);
+    await waitForEvent("opened");
+  });
+  const ids = await queue.enqueueTasks(Array.from({ length: 60 }, () => [waits] as const));
+  await vi.waitFor(async () => expect((await queue.countTasks()).waiting).toBe(60), { timeout: 20_000 });
+  const newest = [...ids].reverse();
+  const desk = await openDesk({}, queue);
+  const read = async (query: string) =>
+    (await desk.api(`/api/workflows${query}`)).body as unknown as WorkflowsData;
+  const first = await read("");
+  expect(first.workflows.map((one) => one.id)).toEqual(newest.slice(0, 50));
+  expect(first.waiting.map((one) => one.task.id)).toEqual(newest.slice(0, 50));
+  const html = await pageOf(desk, "/workflows");
+  expect(html).toContain(`before=${first.nextWorkflows}">Workflows that were active before<`);
+  expect(html).toContain(`after=${first.next}">More tasks</a>`);
+  const waiting = await read(`?after=${first.next}`);
+  expect([waiting.waiting.map((one) => one.task.id), waiting.next]).toEqual([newest.slice(50), null]);
+  const older = await read(`?before=${first.nextWorkflows}`);
+  expect([older.workflows.map((one) => one.id), older.nextWorkflows]).toEqual([newest.slice(50), null]);
+  expect((await desk.api("/api/workflows?before=x")).status).toBe(400);
+});
+
 test("the page of queues counts the tasks that wait, where some do", async () => {
   const { desk } = await waitingOrder();
   const page = await pageOf(desk, "/queues");

@@ -535,9 +535,14 @@ export function workflowCases(database: string, place: () => Promise<string>): v
         ids.unshift(await queue.enqueueTask(flow, name));
         await waitsIn(queue, ids[0] ?? 0);
       }
-      expect((await workflows.lastActive(100)).slice(0, 2)).toEqual(ids);
-      expect(await workflows.lastActive(1)).toEqual([ids[0]]);
+      const active = await workflows.lastActive(100);
+      expect([active.tasks.slice(0, 2).map(({ taskId }) => taskId), active.last]).toEqual([ids, undefined]);
+      // Two steps and two children.
+      const newest = await workflows.lastActive(4);
+      expect(newest.tasks).toMatchObject([{ taskId: ids[0] }]);
+      expect((await workflows.lastActive(4, newest.last)).tasks).toMatchObject([{ taskId: ids[1] }]);
       expect((await workflows.lastWaiting(100)).slice(0, 2)).toEqual(ids);
+      expect((await workflows.lastWaiting(100, ids[0]))[0]).toBe(ids[1]);
       const waits = await workflows.firstWaits(ids, 2);
       expect(waits.map(({ taskId }) => taskId)).toEqual(ids.flatMap((id) => [id, id]));
       const [cut, whole] = [await queue.getRun(ids[0] ?? 0, { limit: 1 }), await queue.getRun(ids[0] ?? 0)];

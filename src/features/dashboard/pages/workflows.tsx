@@ -4,7 +4,7 @@ import { label } from "../../../base/options/validators.ts";
 import type { ListedTask } from "../../../base/values/records.ts";
 import type { RunWait } from "../../workflows/methods.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
-import { positionOf } from "../query.ts";
+import { positionOf, wholeOf } from "../query.ts";
 import { argsText, cut } from "./tasks.tsx";
 import { Empty, href, Name, Nothing, Panel, Status, span, Table, Time } from "./ui.tsx";
 import { Waits } from "./waits.tsx";
@@ -25,8 +25,10 @@ export interface WorkflowsData {
   waiting: Waiting[];
   /** Whether there may be more tasks that wait. */
   moreWaiting: boolean;
-  /** Of an event: the id after which the next page begins; null: this is the last one. */
+  /** The `after` of the next page of tasks that wait; null: this is the last one. */
   next: number | null;
+  /** The `before` of the next page of workflows; null: this is the last one. */
+  nextWorkflows: number | null;
   /** The event whose tasks are listed; null: all tasks that wait are. */
   event: string | null;
 }
@@ -35,15 +37,19 @@ export interface WorkflowsData {
 async function load({ look, query, visible }: PageContext): Promise<WorkflowsData> {
   const event = eventOf(query);
   const after = positionOf(query);
-  const tasks = event === null ? await look.waiting() : await look.waitingFor(event, most + 1, after);
-  const workflows = event === null ? await look.lastWorkflows(tasks, most) : [];
+  const before = wholeOf(query.get("before"), "before", 0, Number.MAX_SAFE_INTEGER);
+  const tasks = event === null ? await look.waiting(after) : await look.waitingFor(event, most + 1, after);
+  // Behind the first page, the workflows are those that stored a step before: not those that wait now.
+  const waitingNow = before === undefined && after === undefined ? tasks : [];
+  const last = event === null ? await look.lastWorkflows(waitingNow, most, before) : undefined;
   const listed = tasks.slice(0, most);
   const waits = await look.waitsOf(listed);
   return {
-    workflows: workflows.map(visible),
+    workflows: (last?.tasks ?? []).map(visible),
     waiting: listed.map((task) => ({ task: visible(task), waits: waits.get(task.id) ?? [] })),
     moreWaiting: tasks.length > most,
-    next: event !== null && tasks.length > most ? (listed.at(-1)?.id ?? null) : null,
+    next: tasks.length > most ? (listed.at(-1)?.id ?? null) : null,
+    nextWorkflows: last?.next ?? null,
     event,
   };
 }
@@ -61,19 +67,22 @@ function eventOf(query: URLSearchParams): string | null {
 export const workflows: Page<WorkflowsData> = {
   path: "/workflows",
   menu: "Workflows",
-  accepts: ["event", "after"],
+  accepts: ["event", "after", "before"],
   title: () => "Workflows",
   load,
   view: (data, context) => (
     <>
       <h1>Workflows</h1>
-      {data.event === null ? <Last tasks={data.workflows} context={context} /> : ""}
+      {data.event === null ? <Last data={data} context={context} /> : ""}
       <WaitingTasks data={data} context={context} />
     </>
   ),
 };
 
-const Last: FC<{ tasks: readonly ListedTask[]; context: PageContext }> = ({ tasks, context: { base } }) => (
+const Last: FC<{ data: WorkflowsData; context: PageContext }> = ({
+  data: { workflows: tasks, nextWorkflows },
+  context: { base },
+}) => (
   <Panel title="Active last" id="workflows" note="those that stored a step last, and those that wait">
     {tasks.length === 0 ? (
       <Empty>
@@ -109,6 +118,17 @@ const Last: FC<{ tasks: readonly ListedTask[]; context: PageContext }> = ({ task
         ))}
       </Table>
     )}
+    {nextWorkflows === null ? (
+      ""
+    ) : (
+      <footer class="under">
+        <p>
+          <a href={href(base, "/workflows", { before: String(nextWorkflows) })}>
+            Workflows that were active before
+          </a>
+        </p>
+      </footer>
+    )}
   </Panel>
 );
 
@@ -142,10 +162,12 @@ const WaitingTasks: FC<{ data: WorkflowsData; context: PageContext }> = ({ data,
       ) : (
         ""
       )}
-      {next !== null && event !== null ? (
+      {next !== null ? (
         <footer class="under">
           <p>
-            <a href={href(base, "/workflows", { event, after: String(next) })}>More tasks</a>
+            <a href={href(base, "/workflows", { ...(event !== null && { event }), after: String(next) })}>
+              More tasks
+            </a>
           </p>
         </footer>
       ) : (

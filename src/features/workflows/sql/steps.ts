@@ -8,7 +8,7 @@ import { int, intOrNull, textOrNull } from "../../../stores/sql/rows.ts";
 import { type Statement, still } from "../../../stores/sql/statements.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
-import type { EndedChild, NewChild, NewStep, StoredStep } from "../contract.ts";
+import type { EndedChild, LastActive, NewChild, NewStep, StoredStep } from "../contract.ts";
 import type { TaskTree } from "./task-tree.ts";
 import type { UndoOperations } from "./undo.ts";
 
@@ -32,9 +32,6 @@ const mostSeq = 2_147_483_647;
 
 const undoStateOf = ({ undoes }: NewStep) => (undoes ? "wanted" : null);
 
-/** The ids in the first column. */
-const onceEach = (found: readonly Row[]): number[] => [...new Set(found.map(([id]) => int(id)))];
-
 function stepStatements(d: Dialect) {
   const all = listed(d, "dbq_steps", stepColumns);
   return {
@@ -52,7 +49,8 @@ function stepStatements(d: Dialect) {
     countSteps: (p) => sql`
       select count(*) from dbq_steps where task_id = ${p.taskId} and child_id is null`,
 
-    newestSteps: (p) => sql`select task_id from dbq_steps order by id desc ${d.atMost(p.limit)}`,
+    newestSteps: (p) =>
+      sql`select task_id, id from dbq_steps where id < ${p.before} order by id desc ${d.atMost(p.limit)}`,
 
     stepNamed: (p) => sql`
       select ${all} from dbq_steps where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
@@ -130,8 +128,14 @@ export class StepOperations {
     return row && toStoredStep(row);
   }
 
-  *lastActive(steps: number): Program<number[]> {
-    return onceEach(yield* rows(this.#s.newestSteps, { limit: steps }));
+  *lastActive(steps: number, before: number): Program<LastActive> {
+    const found = yield* rows(this.#s.newestSteps, { limit: steps, before });
+    const newest = new Map<number, number>();
+    for (const [taskId, id] of found) if (!newest.has(int(taskId))) newest.set(int(taskId), int(id));
+    return {
+      tasks: Array.from(newest, ([taskId, stepId]) => ({ taskId, stepId })),
+      last: found.length < steps ? undefined : int(found.at(-1)?.[1]),
+    };
   }
 
   // ---- write ---------------------------------------------------------------------------------
@@ -187,7 +191,7 @@ export class StepOperations {
   *#rootBeforeLock(task: TaskVersion, children: readonly NewChild[]): Program<number | undefined> {
     if (this.#hasOneWriter || children.length === 0) return undefined;
     const rootId = (yield* this.#tree.rootOfRunning(task))?.[0] ?? null;
-    return rootId === null ? undefined : Number(rootId);
+    return rootId === null ? undefined : int(rootId);
   }
 
   *#insert(

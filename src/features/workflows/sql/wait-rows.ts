@@ -95,7 +95,7 @@ function waitStatements(d: Dialect) {
       sql`select ${all(p)} from dbq_waits where task_id = ${p.taskId} and ${isWait} order by name ${d.atMost(p.limit)}`,
 
     newestWaits: (p) =>
-      sql`select task_id from dbq_waits where ${isWait} order by task_id desc ${d.atMost(p.limit)}`,
+      sql`select task_id from dbq_waits where ${isWait} and task_id < ${p.before} order by task_id desc ${d.atMost(p.limit)}`,
 
     waitingFor: (p) => sql`
       select distinct task_id from dbq_waits ${d.joinEach} ${d.tasks}
@@ -207,8 +207,8 @@ export class WaitRows {
     return { kinds, queues, more: looked >= limit };
   }
 
-  *lastWaiting(waits: number): Program<number[]> {
-    const found = yield* rows(this.#s.newestWaits, { limit: waits });
+  *lastWaiting(waits: number, before: number): Program<number[]> {
+    const found = yield* rows(this.#s.newestWaits, { limit: waits, before });
     return [...new Set(found.map(([id]) => int(id)))];
   }
 
