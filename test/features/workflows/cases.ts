@@ -255,9 +255,14 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       const queue = await start();
       const calls: string[] = [];
       let fails = true;
+      const keys: unknown[] = [];
       const flow = named(
         async () => {
-          for (const name of ["a", "b", "c"]) await step(name, () => void calls.push(name));
+          for (const name of ["a", "b", "c"])
+            await step(name, () => {
+              calls.push(name);
+              keys.push(currentTask().stepKey);
+            });
           if (fails) throw new Error("no");
         },
         { maxRetries: 0 },
@@ -280,6 +285,90 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       await queue.retryTask(id, { fromStep: "b" });
       expect((await end(queue, id)).status).toBe("completed");
       expect(calls.join("")).toBe("abcbc");
+      // Their effects stand: the other side is to give its old answer, and not to do the same twice.
+      expect(keys.slice(3)).toEqual(keys.slice(1, 3));
+      expect(new Set(keys).size).toBe(3);
+    });
+
+    test("a deploy may rename, remove, swap and add steps of a task that waits", async () => {
+      const queue = await start();
+      const calls: string[] = [];
+      const call = (name: string) => step(name, () => `${name}: call ${calls.push(name)}`);
+      const [left, right] = [named((n: number) => `left ${n}`), named((n: number) => `right ${n}`)];
+      const deployed = [
+        async () => {
+          const values = [await call("charge"), await call("book"), await call("mail")];
+          const parts = await all([child(left, 1), child(right, 2)]);
+          await waitForEvent("old");
+          return [...values, ...parts];
+        },
+        async () => {
+          const first = [await call("check"), await call("mail"), await call("reserve")];
+          const parts = await all([child(right, 2), child(left, 1)]);
+          const event = await waitForEvent("new");
+          return [...first, ...parts, event, await call("charge")];
+        },
+      ] as const;
+      let version = 0;
+      const flow = named(async () => await deployed[version]?.());
+      const id = await queue.enqueueTask(flow);
+      const waitsFor = async (name: string) => (await queue.listWaiting(name)).some((one) => one.id === id);
+      await until(() => waitsFor("old"));
+      version = 1;
+      await queue.emitEvent("old");
+      await until(() => waitsFor("new"));
+      await queue.emitEvent("new", "here");
+      expect(await end(queue, id)).toMatchObject({
+        status: "completed",
+        result: [
+          "check: call 4",
+          "mail: call 3",
+          "reserve: call 5",
+          "right 2",
+          "left 1",
+          "here",
+          "charge: call 1",
+        ],
+      });
+      expect(calls).toEqual(["charge", "book", "mail", "check", "reserve"]);
+      const run = await queue.getRun(id);
+      const names = ["charge", "book", "mail", "old", "check", "reserve", "new"];
+      expect(run?.steps.map(({ name }) => name)).toEqual(names);
+      expect([run?.waits, run?.children.length]).toEqual([[], 2]);
+    });
+
+    test("a deploy may rename steps of a task that failed, and of one whose worker was stopped", async () => {
+      const target = await place();
+      const queue = await temporaryQueue({}, target);
+      const worker = await startedWorker(queue, { concurrency: 1 });
+      const calls: string[] = [];
+      const call = (name: string) => step(name, () => calls.push(name));
+      const hangs = deferred();
+      let version = 0;
+      const flow = named(
+        async () => {
+          const value = await call("same");
+          if (version === 0) {
+            await call("old");
+            hangs.resolve();
+            await new Promise(() => undefined);
+          }
+          await call("new");
+          if (version === 1) throw new Error("bad");
+          return value;
+        },
+        { maxRetries: 0 },
+      );
+      const id = await queue.enqueueTask(flow);
+      await hangs.promise;
+      await worker.stop({ grace: 0 });
+      version = 1;
+      await startedWorker(queue, { concurrency: 1, pollInterval: 50 });
+      expect(await end(queue, id)).toMatchObject({ status: "failed", error: { message: "bad" } });
+      version = 2;
+      await queue.retryTask(id, { fromStep: "old" });
+      expect(await end(queue, id)).toMatchObject({ status: "completed", result: 1 });
+      expect(calls).toEqual(["same", "old", "new", "new"]);
     });
 
     test("a retry from a step that a worker takes at once is no error", async () => {
