@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
 import { groupBy } from "../../src/base/values/group-by.ts";
 import { Histogram } from "../../src/base/values/histogram.ts";
-import type { Counted, CountedNow, FunctionCount, StatsRow } from "../../src/features/stats/contract.ts";
-import { isFailure } from "../../src/features/stats/methods.ts";
+import type {
+  Counted,
+  CountedNow,
+  FunctionCount,
+  StatsFilter,
+  StatsRow,
+  StatsSum,
+} from "../../src/features/stats/contract.ts";
+import { isFailure, toSum } from "../../src/features/stats/methods.ts";
 import type { FullStore } from "../../src/features/store.ts";
 import type { Group } from "./case.ts";
 
@@ -62,6 +69,25 @@ const byFunction = (rows: FunctionCount[]): [key: string, count: number][] =>
     .map(([key, own]): [string, number] => [key, sumOf(own)])
     .sort();
 
+/** What the database adds up is what its rows say. */
+async function checkSums({ stats }: FullStore, filter: StatsFilter): Promise<void> {
+  const sums = (await stats.read(filter)).map(toSum);
+  const byTime = ({ minute }: StatsSum) => String(minute);
+  assert.deepEqual(shownSums(await stats.sums(filter, "time"), byTime), shownSums(sums, byTime));
+  const byNames = ({ queueName, func }: StatsSum) => JSON.stringify([queueName, func]);
+  assert.deepEqual(shownSums(await stats.sums(filter, "function"), byNames), shownSums(sums, byNames));
+}
+
+const shownSums = (sums: StatsSum[], keyOf: (sum: StatsSum) => string) =>
+  [...groupBy(sums, keyOf)]
+    .sort(([a], [b]) => Number(a > b) - Number(a < b))
+    .map(([key, own]) => [
+      ...[key, sumOf(own), own.reduce((all, { failed }) => all + failed, 0)],
+      ...(["waitBuckets", "runBuckets"] as const).map((buckets) =>
+        own.reduce((all, sum) => all.addEachEncoded(sum[buckets]), new Histogram()).encode(),
+      ),
+    ]);
+
 const sumOf = (rows: { count: number }[]) => rows.reduce((sum, { count }) => sum + count, 0);
 
 export const statsGroup: Group = {
@@ -113,6 +139,8 @@ export const statsGroup: Group = {
         assert.equal(await read({ func: "a" }), 2);
         assert.equal(await read({ queueName: "mail" }), 1);
         assert.equal(await read({ queueName: "mail", func: "a" }), 0);
+        const times = [{}, { from: old + hourMs }, { to: now }, { func: "a" }, { queueName: "mail" }];
+        for (const filter of times) await checkSums(store, { ...all, ...filter });
       },
     },
     {
@@ -164,6 +192,7 @@ export const statsGroup: Group = {
             const read = await store.stats.read({ ...all, from });
             assert.deepEqual(byHour(await store.stats.hours({ ...all, from })), byHour(read));
             assert.deepEqual(byFunction(await store.stats.counts(from)), byFunction(read));
+            await checkSums(store, { ...all, from });
           }
         };
         for (const [n, at] of written.entries()) {
@@ -242,6 +271,7 @@ export const statsGroup: Group = {
         const rows = await store.stats.read(all);
         assert.deepEqual(rows.map(({ func }) => func).sort(), [...names].sort());
         assert.equal(sumOf(await store.stats.read({ ...all, func: "a" })), 1);
+        await checkSums(store, all);
       },
     },
     {
@@ -251,6 +281,7 @@ export const statsGroup: Group = {
         await store.stats.write("w1", before, [attempts("a", [5])]);
         await store.stats.write("w2", before, [attempts("a", [6])]);
         await sql("update dbq_stats set run_buckets = '[1e999, \"x\"' where worker_id = 'w1'");
+        await checkSums(store, all);
         await foldAll(store);
         assert.deepEqual(shown(await store.stats.read(all)), [`${before} 1 a completed 2 ${times(6)}`]);
       },

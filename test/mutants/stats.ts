@@ -74,11 +74,22 @@ export const statsFaults: readonly Mutant[] = [
     name: "the-last-hour-counts-twice",
     why: "The chart of 24 hours shows the attempts of the last hour twice.",
     in: "stats",
-    find: "store.read({ ...names, from: whole, to })",
-    replace: "store.read({ ...names, from, to })",
+    find: 'store.sums({ ...names, from: whole, to }, "time")',
+    replace: 'store.sums({ ...names, from, to }, "time")',
     caughtBy: {
       file: "test/features/stats/stats.test.ts",
       test: "stats by hour tells the same of all queues as of the only one, wherever its time begins and ends",
+    },
+  },
+  {
+    name: "a-list-that-was-cut-counts-as-whole",
+    why: "A long list of histograms that MySQL has cut off makes times of attempts disappear from the charts.",
+    in: "StatsOperations.sums",
+    find: "found.some(isCut)",
+    replace: "false",
+    caughtBy: {
+      file: "test/features/stats/cut-lists.test.ts",
+      test: "sums whose lists the database has cut off are made of the rows",
     },
   },
   {

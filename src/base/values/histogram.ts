@@ -54,8 +54,23 @@ export class Histogram {
 
   /** Adds what `encode` has written. Ignores text of any other form: a corrupt row must not hide the others. */
   addEncoded(text: string): this {
-    const length = readWhole(text);
-    const numbers = length === undefined ? numbersIn(text) : scratch;
+    return this.#addPart(text, 0, text.length);
+  }
+
+  /** Adds several such texts, which stand one after another with a semicolon between two. */
+  addEachEncoded(texts: string): this {
+    for (let from = 0; from <= texts.length; ) {
+      const semicolon = texts.indexOf(";", from);
+      const end = semicolon < 0 ? texts.length : semicolon;
+      this.#addPart(texts, from, end);
+      from = end + 1;
+    }
+    return this;
+  }
+
+  #addPart(text: string, from: number, to: number): this {
+    const length = readWhole(text, from, to);
+    const numbers = length === undefined ? numbersIn(text.slice(from, to)) : scratch;
     const end = length ?? numbers.length;
     for (let i = 0; i + 1 < end; i += 2) {
       const bucket = numbers[i] as number;
@@ -106,12 +121,12 @@ const [zero, nine, comma] = [48, 57, 44];
  * Reads an array of whole numbers without spaces, as `encode` writes it, into `scratch`. A page of the dashboard reads tens of
  * thousands of them, and `JSON.parse` takes four times as long. @returns how many they are; undefined: it has another form
  */
-function readWhole(text: string): number | undefined {
-  if (text === "[]") return 0;
-  const end = text.length - 1;
-  if (text[0] !== "[" || text[end] !== "]") return undefined;
+function readWhole(text: string, from: number, to: number): number | undefined {
+  const end = to - 1;
+  if (end <= from || text[from] !== "[" || text[end] !== "]") return undefined;
+  if (end === from + 1) return 0;
   let [length, value, digits] = [0, 0, 0];
-  for (let i = 1; i <= end; i += 1) {
+  for (let i = from + 1; i <= end; i += 1) {
     const code = text.charCodeAt(i);
     if (code >= zero && code <= nine) {
       value = value * 10 + (code - zero);

@@ -20,6 +20,18 @@ export interface StatsRow extends CountedAs, Counted {
   span: number;
 }
 
+/** The sum of the rows of one time, or of one function in one queue. */
+export interface StatsSum extends Pick<CountedAs, "queueName" | "func"> {
+  /** When that time began, in milliseconds since 1970; 0 for a function. */
+  minute: number;
+  count: number;
+  /** How many of them failed. */
+  failed: number;
+  /** The histograms of all rows, as `Histogram.addEachEncoded` reads them. */
+  waitBuckets: string;
+  runBuckets: string;
+}
+
 /** The rows of a time, in milliseconds since 1970: from `from`, up to but without `to`. */
 export interface StatsFilter {
   from: number;
@@ -59,6 +71,12 @@ export interface StatsStore {
 
   /** The rows of a time, in no order. Of hours, also the one in which `from` is. */
   read(filter: StatsFilter): Promise<StatsRow[]>;
+
+  /**
+   * What `read` gives, added up by the database: for each time at which a row begins, with empty names, or for each function in each
+   * queue. Several sums may be about the same time or function. Hundreds of sums, where there are tens of thousands of rows.
+   */
+  sums(filter: StatsFilter, by: "time" | "function"): Promise<StatsSum[]>;
 
   /**
    * The rows of whole hours, in no order: of all functions together, with empty names, and those that are not counted in them

@@ -1,6 +1,6 @@
 /** What `queue.stats()` takes and tells. A feature finds it out. */
 import { groupBy } from "../../base/values/group-by.ts";
-import type { FunctionCount } from "./contract.ts";
+import type { FunctionCount, StatsRow, StatsSum } from "./contract.ts";
 
 /** A filter of `queue.functionStats`: the last hour by default. */
 export interface FunctionStatsFilter {
@@ -57,9 +57,25 @@ export interface FunctionStats extends AttemptStats {
 /** How many attempts of a function in a queue have ended, and how many of them failed. */
 export type FunctionAttempts = Pick<FunctionStats, "queueName" | "func" | "count" | "failed">;
 
+/** How attempts end that count as `failed`. */
+export const failedOutcomes: readonly string[] = ["failed", "retry"];
+
 /** Whether these attempts count as `failed`. */
-export const isFailure = ({ outcome }: { outcome: string }): boolean =>
-  outcome === "failed" || outcome === "retry";
+export const isFailure = ({ outcome }: { outcome: string }): boolean => failedOutcomes.includes(outcome);
+
+/** A row as the sum of itself alone. */
+export const toSum = ({
+  minute,
+  queueName,
+  func,
+  outcome,
+  count,
+  waitBuckets,
+  runBuckets,
+}: StatsRow): StatsSum => ({
+  ...{ minute, queueName, func, count, waitBuckets, runBuckets },
+  failed: isFailure({ outcome }) ? count : 0,
+});
 
 /** How many attempts of each function in each queue these counts are, and how many of them failed. */
 export function attemptsOf(counts: readonly FunctionCount[]): FunctionAttempts[] {

@@ -2,15 +2,15 @@
 import { moment } from "../../base/options/durations.ts";
 import { label, oneOf, readOptions, wrong } from "../../base/options/validators.ts";
 import { Histogram } from "../../base/values/histogram.ts";
-import type { StatsFilter, StatsRow, StatsStore } from "./contract.ts";
+import type { StatsFilter, StatsStore, StatsSum } from "./contract.ts";
 import {
   type AttemptStats,
   type FunctionStats,
   type FunctionStatsFilter,
-  isFailure,
   type Percentiles,
   type StatsOptions,
   type StatsPoint,
+  toSum,
 } from "./methods.ts";
 
 const minuteMs = 60_000;
@@ -18,7 +18,7 @@ const hourMs = 60 * minuteMs;
 
 const readers = { from: moment, to: moment, queueName: label, func: label };
 
-type Reader = Pick<StatsStore, "read" | "hours">;
+type Reader = Pick<StatsStore, "sums" | "hours">;
 
 const by = oneOf("minute", "hour");
 const unitMs = { minute: minuteMs, hour: hourMs } as const;
@@ -34,8 +34,8 @@ export async function stats(
   // Whole hours of all functions have rows of their own.
   const isAll = unit === "hour" && Object.values(names).every((name) => name === undefined);
   const whole = isAll ? Math.max(from, Math.floor(to / hourMs) * hourMs) : from;
-  if (whole > from) points.add(await store.hours({ from, to: whole }));
-  if (whole < to) points.add(await store.read({ ...names, from: whole, to }));
+  if (whole > from) points.add((await store.hours({ from, to: whole })).map(toSum));
+  if (whole < to) points.add(await store.sums({ ...names, from: whole, to }, "time"));
   return points.all;
 }
 
@@ -46,7 +46,7 @@ export async function functionStats(
 ): Promise<FunctionStats[]> {
   const given = readOptions<FunctionStatsFilter>(filter, "functionStats", readers);
   const functions = new Functions();
-  functions.add(await store.read(filterOf(given, "functionStats", minuteMs, now)));
+  functions.add(await store.sums(filterOf(given, "functionStats", minuteMs, now), "function"));
   return functions.all;
 }
 
@@ -59,18 +59,18 @@ function filterOf(given: FunctionStatsFilter, owner: string, unit: number, now: 
   return { ...named, from: Math.max(0, Math.floor(begin / unit) * unit), to: end };
 }
 
-/** The sum of rows. */
+/** The sum of several. */
 class Sum {
   #count = 0;
   #failed = 0;
   readonly #wait = new Histogram();
   readonly #run = new Histogram();
 
-  add(row: StatsRow): void {
-    this.#count += row.count;
-    if (isFailure(row)) this.#failed += row.count;
-    this.#wait.addEncoded(row.waitBuckets);
-    this.#run.addEncoded(row.runBuckets);
+  add({ count, failed, waitBuckets, runBuckets }: StatsSum): void {
+    this.#count += count;
+    this.#failed += failed;
+    this.#wait.addEachEncoded(waitBuckets);
+    this.#run.addEachEncoded(runBuckets);
   }
 
   get stats(): AttemptStats {
@@ -88,8 +88,8 @@ class Points {
     this.#ms = ms;
   }
 
-  add(rows: readonly StatsRow[]): void {
-    for (const row of rows) sumIn(this.#sums, Math.floor(row.minute / this.#ms) * this.#ms).add(row);
+  add(sums: readonly StatsSum[]): void {
+    for (const sum of sums) sumIn(this.#sums, Math.floor(sum.minute / this.#ms) * this.#ms).add(sum);
   }
 
   get all(): StatsPoint[] {
@@ -101,8 +101,8 @@ class Points {
 class Functions {
   readonly #sums = new Map<string, Sum>();
 
-  add(rows: readonly StatsRow[]): void {
-    for (const row of rows) sumIn(this.#sums, JSON.stringify([row.queueName, row.func])).add(row);
+  add(sums: readonly StatsSum[]): void {
+    for (const sum of sums) sumIn(this.#sums, JSON.stringify([sum.queueName, sum.func])).add(sum);
   }
 
   get all(): FunctionStats[] {

@@ -22,7 +22,9 @@ import {
   type StatsFilter,
   type StatsRow,
   type StatsStore,
+  type StatsSum,
 } from "./contract.ts";
+import { failedOutcomes, toSum } from "./methods.ts";
 
 const columns = columnsOf("dbq_stats");
 const at = positionsIn(columns);
@@ -284,22 +286,47 @@ export class StatsOperations {
 
   // ---- what is read --------------------------------------------------------------------------
 
-  *read({ from, to, queueName, func }: StatsFilter): Program<StatsRow[]> {
+  *read(filter: StatsFilter): Program<StatsRow[]> {
+    const all = listed(this.#dialect, "dbq_stats", columns);
+    const parts = this.#partsOf(filter).map((part) => sql`select ${all} from dbq_stats where ${part}`);
+    return (yield* rowsOnce(sql.join(parts, sql` union all `))).map(toRow);
+  }
+
+  /** The conditions of the rows of a time: minutes of all workers, minutes of one, and hours. */
+  #partsOf({ from, to, queueName, func }: StatsFilter): SQL[] {
     const d = this.#dialect;
-    const all = listed(d, "dbq_stats", columns);
     const named = [
       ...(queueName === undefined ? [] : [sql`and ${d.same("queue_name", queueName)}`]),
       ...(func === undefined ? [] : [sql`and ${d.same("func", func)}`]),
     ];
-    const part = (span: SQL, begin: number) => sql`
-      select ${all} from dbq_stats
-      where ${span} and minute >= ${d.time(d.integer(begin))} and minute < ${d.time(d.integer(to))} ${sql.join(named, sql` `)}`;
-    const parts = [
+    const part = (rowsOf: SQL, begin: number) =>
+      sql`${rowsOf} and minute >= ${d.time(d.integer(begin))} and minute < ${d.time(d.integer(to))} ${sql.join(named, sql` `)}`;
+    return [
       part(sql`span = 1 and worker_id = ''`, from),
       part(sql`span = 1 and worker_id > ''`, from),
       part(sql`span = 60 and worker_id = ''`, hourOf(from)),
     ];
-    return (yield* rowsOnce(sql.join(parts, sql` union all `))).map(toRow);
+  }
+
+  *sums(filter: StatsFilter, by: "time" | "function"): Program<StatsSum[]> {
+    const d = this.#dialect;
+    const key = by === "time" ? sql`minute` : sql`${d.exact("queue_name")}, ${d.exact("func")}`;
+    const names = by === "time" ? sql`${d.millis(sql`minute`)}, '', ''` : sql`0, queue_name, func`;
+    const parts = this.#partsOf(filter).map(
+      (part) => sql`
+        select ${names}, sum(count), sum(case when outcome in (${sql.raw(failures)}) then count else 0 end),
+          ${d.listOf(sql`wait_buckets`)}, ${d.listOf(sql`run_buckets`)}, count(*)
+        from dbq_stats where ${part} group by ${key}`,
+    );
+    const found = yield* rowsOnce(sql.join(parts, sql` union all `));
+    // MySQL cuts long lists without a word.
+    if (found.some(isCut))
+      return (yield* this.read(filter)).map((row) => toSum({ ...row, ...keyFor(row, by) }));
+    return found.map(([minute, queueName, func, attempts, failed, waitBuckets, runBuckets]) => ({
+      ...{ minute: Number(minute), queueName: String(queueName), func: String(func) },
+      ...{ count: Number(attempts), failed: Number(failed) },
+      ...{ waitBuckets: String(waitBuckets), runBuckets: String(runBuckets) },
+    }));
   }
 
   *hours({ from, to }: StatsFilter): Program<StatsRow[]> {
@@ -341,6 +368,19 @@ export class StatsOperations {
 
 const hourOf = (time: number): number => Math.floor(time / hourMs) * hourMs;
 const dayOf = (time: number): number => Math.floor(time / dayMs) * dayMs;
+
+/** The outcomes that count as failures, as SQL. */
+const failures = failedOutcomes.map((outcome) => `'${outcome}'`).join(", ");
+
+/** What a sum is about. */
+const keyFor = ({ minute, queueName, func }: StatsRow, by: "time" | "function") =>
+  by === "time" ? { minute, queueName: "", func: "" } : { minute: 0, queueName, func };
+
+/** Whether one of the lists of a sum lacks the end of a histogram, or a whole one. */
+function isCut(row: Row): boolean {
+  const lists = [row[5], row[6]].map(String);
+  return lists.some((list) => !list.endsWith("]") || list.split(";").length < Number(row[7]));
+}
 
 /** Rows of 30 days. */
 const kept = [
@@ -390,6 +430,7 @@ export function statsMethods({ run }: Runner, ops: StatsOperations): StatsStore 
     takeMinute: () => run(() => ops.takeMinute()),
     writeDepths: (minute, depths) => run(() => ops.writeDepths(minute, depths)),
     read: (filter) => run(() => ops.read(filter)),
+    sums: (filter, by) => run(() => ops.sums(filter, by)),
     hours: (time) => run(() => ops.hours(time)),
     counts: (from) => run(() => ops.counts(from)),
     totals: () => run(() => ops.totals()),

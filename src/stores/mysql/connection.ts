@@ -18,7 +18,7 @@ const lockTimeouts: Readonly<Record<Use, number>> = { own: 1, pooled: 1, reading
  * because it is about many rows.
  */
 const settings = (use: Use) => [
-  "set session autocommit = 1, completion_type = 0, sql_safe_updates = 0, sql_select_limit = 18446744073709551615",
+  "set session autocommit = 1, completion_type = 0, sql_safe_updates = 0, sql_select_limit = 18446744073709551615, group_concat_max_len = 16777216",
   `set session sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = ${lockTimeouts[use]}`,
   "set session transaction isolation level read committed",
 ];

@@ -86,6 +86,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   keysAfter: (key) => sql`taken_key > ${bytes(key)} order by taken_key`,
   bytes,
   exact: (column) => sql`cast(${sql.raw(column)} as binary)`,
+  listOf: (text) => sql`group_concat(${text} separator ';')`,
   joined: (a, b) => sql`concat(${a}, ':', ${b})`,
   byPriority: sql.raw("claim_rank, id"),
   rank: "claim_rank",

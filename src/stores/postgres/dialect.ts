@@ -85,6 +85,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   keysAfter: (key) => sql`unique_key > ${key} and ${sql.raw(holdsKey)} order by unique_key`,
   bytes: (name) => sql`(${name})::text collate "C"`,
   exact: (column) => sql.raw(column),
+  listOf: (text) => sql`string_agg(${text}, ';')`,
   joined: (a, b) => sql`${a} || ':' || ${b}`,
   byPriority,
   rank: undefined,

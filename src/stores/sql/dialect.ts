@@ -101,6 +101,8 @@ export interface Dialect {
   bytes: Around;
   /** A column of names for GROUP BY, compared byte by byte. */
   exact: (column: string) => SQL;
+  /** The texts of a group as one text, in any order, with a semicolon between two. MySQL may cut it off at any length. */
+  listOf: Around;
   /** Two values as one text, with a colon between them. */
   joined: (a: SQL, b: SQL) => SQL;
   /** The order of claims as an index has it: highest priority first, then oldest. */

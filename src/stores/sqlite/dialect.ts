@@ -53,6 +53,7 @@ export const sqliteDialect: Dialect = {
   keysAfter: (key) => sql`unique_key > ${key} and ${sql.raw(holdsKey)} order by unique_key`,
   bytes: (name) => sql`${name}`,
   exact: (column) => sql.raw(column),
+  listOf: (text) => sql`group_concat(${text}, ';')`,
   joined: (a, b) => sql`${a} || ':' || ${b}`,
   byPriority: sql.raw("priority desc, id"),
   rank: undefined,
