@@ -53,6 +53,8 @@ const filters: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+const functionPage = (name: string) => `/functions/detail?name=${name}`;
+
 const pages: readonly Measured[] = [
   { name: "overview", addresses: ["/"] },
   { name: "overview, 24 hours", addresses: ["/?range=24h"] },
@@ -62,6 +64,12 @@ const pages: readonly Measured[] = [
   { name: "schedules", addresses: ["/schedules"] },
   { name: "workers", addresses: ["/workers"] },
   { name: "functions", addresses: ["/functions", "/functions?sort=failed"] },
+  { name: "failures", addresses: ["/failures"] },
+  { name: "failures, 30 days", addresses: ["/failures?range=30d"] },
+  { name: "failures of a function", addresses: ["/failures?func=app.jobs.send_0"] },
+  { name: "a function's page", addresses: ["app.jobs.send_0", "app.jobs.index_59"].map(functionPage) },
+  { name: "a queue's page", addresses: ["/queues/detail?name=mail", "/queues/detail?name=slow&range=24h"] },
+  { name: "audit", addresses: ["/audit"] },
 ];
 
 const hour = 3_600_000;

@@ -1,4 +1,5 @@
 /** The rows of a database that an app has used for a month: many functions, queues, groups, statuses and keys. */
+import { createHash } from "node:crypto";
 import { Random } from "./random.ts";
 
 /** A row by its columns. A `Date` is a time, and an array or an object is JSON. */
@@ -63,6 +64,7 @@ function taskRow(random: Random, i: number, of: { count: number; createdAt: numb
     status,
     result: status === "completed" ? { ok: true, bytes: random.below(1e6) } : null,
     error: status === "failed" ? errorOf(random, func) : null,
+    failure: status === "failed" ? failureOf(func) : null,
     generation_id: hasEnded ? 3 : 1,
     created_at: new Date(createdAt),
     updated_at: new Date(hasEnded ? startedAt + 500 : createdAt),
@@ -103,7 +105,34 @@ export function* attemptRows(
         error_name: "UpstreamError",
         error_message: `${func}: the server answered ${random.below(600)}`,
         error_stack: stack(func).join("\n"),
+        failure: failureOf(func),
       };
+}
+
+/** The kind of the failures of a function: as long as those that dbq makes of an error. */
+const failureOf = (func: string) => createHash("sha256").update(func).digest("hex").slice(0, 12);
+
+/** As workers leave them: a kind of each function, by the minute for two hours and by the hour for 30 days. */
+export function* failureRows(now: number): Generator<Row> {
+  const random = new Random(10);
+  for (const [span, minutes] of spans)
+    for (let back = span; back <= minutes; back += span)
+      for (let n = 0; n < functions; n += 1) {
+        const at = startOf(now, span, back);
+        const func = nameOf(n);
+        yield {
+          id: failureOf(func),
+          func,
+          error_name: "UpstreamError",
+          message: `${func.replace(/\d+$/, "<n>")}: the server answered <n> after <n> ms`,
+          minute: new Date(at),
+          span,
+          count: 1 + random.below(50),
+          first_at: new Date(at + 1_000),
+          last_at: new Date(at + 50_000),
+          sample: null,
+        };
+      }
 }
 
 export function* workerRows(now: number): Generator<Row> {
@@ -149,6 +178,16 @@ export function* auditRows(now: number, tasks: number): Generator<Row> {
     };
 }
 
+/** Rows of one minute for two hours, and of one hour for 30 days. */
+const spans = [
+  [1, 120],
+  [60, days * 24 * 60],
+] as const;
+
+/** When a row of `span` minutes began that is so many minutes old. */
+const startOf = (now: number, span: number, back: number) =>
+  Math.floor(now / (span * 60_000) - back / span) * span * 60_000;
+
 /**
  * As workers leave them: of each function by the minute for two hours, by the hour and by the day for 30 days; of all functions
  * by the hour.
@@ -156,15 +195,12 @@ export function* auditRows(now: number, tasks: number): Generator<Row> {
 export function* statsRows(now: number): Generator<Row> {
   const random = new Random(9);
   const sums = new Map<string, SummedStats>();
-  for (const [span, minutes] of [
-    [1, 120],
-    [60, days * 24 * 60],
-  ] as const)
+  for (const [span, minutes] of spans)
     for (let back = span; back <= minutes; back += span)
       for (let n = 0; n < functions; n += 1)
         for (const outcome of ["completed", "retry", "failed"])
           if (outcome === "completed" || random.below(3) === 0) {
-            const at = Math.floor(now / (span * 60_000) - back / span) * span * 60_000;
+            const at = startOf(now, span, back);
             const names = { queue_name: queues[n % queues.length], func: nameOf(n), outcome };
             const row = { ...statsRow(at, span, names), ...bucketsOf(random) };
             yield row;

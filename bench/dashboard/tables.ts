@@ -5,6 +5,7 @@ import pg from "pg";
 import {
   attemptRows,
   auditRows,
+  failureRows,
   limitRows,
   type Row,
   scheduleRows,
@@ -23,11 +24,16 @@ interface Tables {
   close: () => Promise<void>;
 }
 
-/** Creates dbq's tables at this location, a file or a URL of Postgres, with so many tasks and what belongs to them. */
+const serverOf = (location: string) =>
+  /^(postgres|mysql)/.exec(location)?.[1] as "postgres" | "mysql" | undefined;
+
+const opening = { postgres: onPostgres, mysql: onMysql } as const;
+
+/** Creates dbq's tables at this location, a file or a URL of a server, with so many tasks and what belongs to them. */
 export async function fillTables(location: string, count: number): Promise<void> {
   await (await openQueue(location)).close();
-  const isServer = location.startsWith("postgres");
-  const tables = await (isServer ? onPostgres(location) : onSqlite(location));
+  const server = serverOf(location);
+  const tables = await (server ? opening[server] : onSqlite)(location);
   const now = Date.now();
   await tables.add("dbq_tasks", taskRows(count, now));
   const failed = await tables.ask("select id, func from dbq_tasks where status = 'failed'");
@@ -43,11 +49,17 @@ export async function fillTables(location: string, count: number): Promise<void>
   await tables.add("dbq_limits", limitRows());
   await tables.add("dbq_audit", auditRows(now, count));
   await tables.add("dbq_stats", statsRows(now));
-  // As autovacuum leaves the tables. SQLite has no ANALYZE: an app's database has no statistics either.
-  if (isServer) await tables.ask("vacuum (analyze)");
-  else await tables.ask("pragma wal_checkpoint(truncate)");
+  await tables.add("dbq_failures", failureRows(now));
+  await tables.ask(settling[server ?? "sqlite"]);
   await tables.close();
 }
+
+/** As the server's own upkeep leaves the tables. SQLite has no ANALYZE: an app's database has no statistics either. */
+const settling = {
+  postgres: "vacuum (analyze)",
+  mysql: "analyze table dbq_tasks, dbq_attempts, dbq_stats, dbq_failures, dbq_audit",
+  sqlite: "pragma wal_checkpoint(truncate)",
+} as const;
 
 /** Rows in batches: all of a batch have the columns of its first row. */
 function* batches(rows: Iterable<Row>, size: number): Generator<Row[]> {
@@ -98,6 +110,26 @@ async function onPostgres(url: string): Promise<Tables> {
       }
     },
     ask: async (text) => (await client.query({ text, rowMode: "array" })).rows,
+    close: () => client.end(),
+  };
+}
+
+async function onMysql(url: string): Promise<Tables> {
+  const { createConnection } = await import("mysql2/promise");
+  const client = await createConnection({ uri: url, rowsAsArray: true, timezone: "Z" });
+  await client.query("set session unique_checks = 0, foreign_key_checks = 0");
+  const stored = (value: unknown) =>
+    typeof value === "object" && value !== null && !(value instanceof Date) ? JSON.stringify(value) : value;
+  return {
+    async add(table, rows) {
+      for (const batch of batches(rows, 1_000)) {
+        const columns = Object.keys(batch[0] ?? {});
+        const values = batch.map((row) => columns.map((column) => stored(row[column])));
+        const names = columns.map((column) => `\`${column}\``).join(", ");
+        await client.query(`insert into ${table} (${names}) values ?`, [values]);
+      }
+    },
+    ask: async (text) => (await client.query(text))[0] as unknown[][],
     close: () => client.end(),
   };
 }
