@@ -6,6 +6,7 @@ import type { Group } from "./case.ts";
 import { connections } from "./races.ts";
 
 const many = 1_000;
+const hour = 60 * minute;
 
 const reporterOf = (reporter: string, name = "slack") => ({ name, reporter, lease: minute });
 const causesOf = (...keys: string[]) => keys.map((key) => ({ key, cause: `{"key":"${key}"}` }));
@@ -254,26 +255,6 @@ export const causesGroup: Group = {
       },
     },
     {
-      name: "the started tasks are those that run, and those that completed last",
-      run: async ({ store }) => {
-        const ended: number[] = [];
-        for (let n = 0; n < 3; n += 1) {
-          const task = await running(store, {});
-          await settle(store, outcomes.completed(task));
-          ended.push(task.id);
-        }
-        await settle(store, outcomes.failed(await running(store, {})));
-        const { id } = await running(store, { queueName: "b" });
-        const found = await store.causes.started(many, [], many);
-        assert.deepEqual(
-          found.map(({ taskId, queueName }) => [taskId, queueName]).sort(),
-          [[id, "b"], ...ended.map((one) => [one, "default"])].sort(),
-        );
-        assert.equal((await store.causes.started(1, [], many)).length, 2);
-        for (const { age } of found) assert.ok(age >= 0 && age < minute, String(age));
-      },
-    },
-    {
       name: "the started tasks of a queue are found beside a busier one: those that were enqueued after a task that waits",
       run: async ({ store }) => {
         const done = async (queueName: string) => {
@@ -286,17 +267,46 @@ export const causesGroup: Group = {
         const ids = [await done("slow"), await done("slow")];
         // It completes last: at one time, the order of two is not known.
         await sleep(5);
-        const busy = await done("busy");
-        const head = { queueName: "slow", func: "rare", priority: -1, taskId, group: null, age: 0 };
-        const started = async (next: number) =>
-          (await store.causes.started(1, [head], next))
-            .filter((task) => task.taskId !== busy)
-            .map((task) => [task.taskId, task.queueName]);
-        assert.deepEqual(
-          (await started(many)).sort(),
-          ids.map((id) => [id, "slow"]),
+        await done("busy");
+        const head = { queueName: "slow", func: "rare", priority: -1, taskId, group: null, age: hour };
+        const started = async (next: number, ended: number, enough = many) =>
+          (await store.causes.started([head], { next, ended, enough }))
+            .map((task) => [task.taskId, task.queueName])
+            .sort();
+        const both = ids.map((id) => [id, "slow"]);
+        assert.deepEqual(await started(many, 1), both);
+        assert.deepEqual(await started(1, 1), both.slice(0, 1));
+        // Of all queues, it is the last one but two that completed.
+        assert.deepEqual(await started(0, 3), both);
+        assert.deepEqual(await started(0, 2), both.slice(1));
+        assert.deepEqual(await started(1, many, 1), both.slice(0, 1));
+        assert.deepEqual(await store.causes.started([], { next: many, ended: many, enough: 1 }), []);
+        const [task] = await store.causes.started([head], { next: many, ended: many, enough: many });
+        assert.ok(Number(task?.age) >= 0 && Number(task?.age) < minute, String(task?.age));
+      },
+    },
+    {
+      name: "a look for started tasks goes on behind the first ones, and begins again at a head that is far from the others",
+      run: async ({ bare: store, sql }) => {
+        const first = await insertOne(store, { queueName: "slow", priority: 9 });
+        const others = await insert(store, ...Array.from({ length: 2_100 }, () => ({ queueName: "busy" })));
+        const second = await insertOne(store, { queueName: "slow", priority: 9 });
+        const [late, last] = [1_050, 2_099].map((n) => Number(others[n]));
+        const ids = [late, last, await insertOne(store, { queueName: "slow" })];
+        await sql(
+          `update dbq_tasks set queue_name = 'slow', status = 'running', started_at = created_at where id in (${ids.join(", ")})`,
         );
-        assert.deepEqual(await started(1), [[ids[0], "slow"]]);
+        const headAt = (taskId: number) => ({
+          ...{ queueName: "slow", func: "f", priority: 9, taskId, group: null, age: hour },
+        });
+        const started = async (next: number, enough: number, ...heads: number[]) =>
+          (await store.causes.started(heads.map(headAt), { next, ended: 0, enough }))
+            .map(({ taskId }) => taskId)
+            .sort((a, b) => a - b);
+        assert.deepEqual(await started(3_000, many, first), ids);
+        assert.deepEqual(await started(1_500, many, first), ids.slice(0, 1));
+        assert.deepEqual(await started(1_500, many, second, first), [late, ids[2]]);
+        assert.deepEqual(await started(3_000, 2, second), ids.slice(2));
       },
     },
     {

@@ -236,6 +236,30 @@ describe.each([false, true])("SQLite with statistics: %s", (analyse) => {
     }
   });
 
+  it("unfinished tasks of schedules are counted by their index", async () => {
+    const [counted] = await plansOf((store) => store.causes.piles(3, 100), analyse);
+    expect(counted?.steps.filter((step) => step.includes("dbq_tasks"))).toEqual([
+      expect.stringMatching(/^(SCAN|SEARCH) dbq_tasks USING (COVERING )?INDEX dbq_tasks_of_schedule\b/),
+    ]);
+  });
+
+  it("what a kind of failures is, and the sums of statistics, are found by their indexes", async () => {
+    const { client, store } = await opened();
+    if (analyse) client.exec("analyze");
+    client.texts.length = 0;
+    await store.failures.known(["0123456789ab"]);
+    await store.stats.sums({ from: 0, to: 1 }, "time");
+    const steps = client.texts.flatMap((text) => planOf(client, text).steps);
+    const read = steps.filter((step) => /dbq_(failures|stats)|oldest_row/.test(step));
+    expect(read).toHaveLength(7);
+    for (const step of read)
+      expect(step).toMatch(
+        /^SEARCH \w+ USING .*INDEX (sqlite_autoindex_dbq_failures_1 \(id=\?|dbq_stats_minute \(span=\?)/,
+      );
+    // No list of histograms is sorted.
+    expect(steps.filter((step) => step.includes("TEMP B-TREE FOR GROUP BY")).length).toBeLessThan(2);
+  });
+
   it("no statement that a worker or a watch runs scans the whole table of tasks, attempts or log lines", async () => {
     const plans = await plansOf(async (store) => {
       await store.register(newWorker("w9"));

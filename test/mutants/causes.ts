@@ -16,8 +16,8 @@ export const causeFaults: readonly Mutant[] = [
     name: "a-busy-queue-hides-starved-tasks",
     why: "A task that others overtake is no cause as long as another queue completes thousands of tasks.",
     in: "CauseOperations.started",
-    find: "[...running, ...ended, ...after]",
-    replace: "[...running, ...ended]",
+    find: "yield* this.#startedAfter(found, bounds.next, now);",
+    replace: "",
     caughtBy: {
       file: "test/conformance/sqlite.test.ts",
       test: "'SQLite, a file' > causes > the started tasks of a queue are found beside a busier one: those that were enqueued after a task that waits",
@@ -216,9 +216,9 @@ export const causeFaults: readonly Mutant[] = [
   {
     name: "older-tasks-count-as-overtaking",
     why: "In a queue whose tasks all wait for 20 minutes, each group and each priority is shown as starved.",
-    in: "overtakersOf",
-    find: "task.queueName === queueName && task.taskId > taskId && task.age < age",
-    replace: "task.queueName === queueName && task.age < age",
+    in: "overtakes",
+    find: "task.queueName === head.queueName && task.taskId > head.taskId && task.age < head.age",
+    replace: "task.queueName === head.queueName && task.age < head.age",
     caughtBy: waitingTest("a task that waits behind older ones, for a pause, or for a worker is not starved"),
   },
   {

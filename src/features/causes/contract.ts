@@ -1,3 +1,17 @@
+/** Where a look for started tasks ends. */
+export interface StartedBounds {
+  /** So many tasks of all queues that were enqueued after a head: a busy queue may have completed all of those that completed last. */
+  next: number;
+  /** So many tasks of all queues that completed last. */
+  ended: number;
+  /** So many tasks that have overtaken a head. */
+  enough: number;
+}
+
+/** Whether a task of its queue was enqueued after this head, and has started while the head waited. */
+export const overtakes = (task: StartedTask, head: HeadOfLevel): boolean =>
+  task.queueName === head.queueName && task.taskId > head.taskId && task.age < head.age;
+
 /** What a database does for `queue.listCauses()`. */
 import type { QueueDepth } from "../../base/tasks/pending.ts";
 import type { WorkerHealth } from "../../base/tasks/worker-health.ts";
@@ -121,11 +135,8 @@ export interface CauseStore {
   /** The tasks that are first in the order of claims, a few of each of these levels. */
   heads(levels: readonly Level[]): Promise<HeadOfLevel[]>;
 
-  /**
-   * The tasks that run, and those that completed last: at most `most` of each. And of the queue of each of these heads, those that have
-   * started among the `next` tasks of all queues that were enqueued after it, since a busy queue may have completed all of the others.
-   */
-  started(most: number, heads: readonly HeadOfLevel[], next: number): Promise<StartedTask[]>;
+  /** Started tasks of the queues of these heads, beside those that run. It ends early when `enough` of them have overtaken each head. */
+  started(heads: readonly HeadOfLevel[], bounds: StartedBounds): Promise<StartedTask[]>;
 
   /** The schedules with at least `least` unfinished tasks, of which it looks at `most` in all. */
   piles(least: number, most: number): Promise<SchedulePile[]>;

@@ -34,9 +34,9 @@ export interface Facts {
   piles: readonly SchedulePile[];
   /** How many tasks were pending, by the minute, within `behindFor` and a little more; oldest first. */
   depths: readonly RecordedDepth[];
-  /** Of the levels whose tasks have waited for `starvedAfter`: those that are first in the order of claims. */
+  /** Tasks that are first in the order of claims, that have waited for `starvedAfter`, and that only other tasks hold back. */
   heads: readonly HeadOfLevel[];
-  /** The tasks that started last, and those that came after the heads and have started; none where there are no such levels. */
+  /** Tasks that have started, in the queues of the heads. */
   started: readonly StartedTask[];
 }
 

@@ -6,16 +6,16 @@ import type { Feature } from "../../worker/feature.ts";
 import type { BriefLook } from "../inspect/methods.ts";
 import { internalsOf, type Queue, requestsOf } from "../queue.ts";
 import { attemptsOf } from "../stats/methods.ts";
-import type { Level } from "./contract.ts";
+import type { Level, StartedTask } from "./contract.ts";
 import type { Facts } from "./facts.ts";
 import { causesIn } from "./find.ts";
 import type { CauseMethods } from "./methods.ts";
 import { setThresholds, thresholdsOf } from "./thresholds.ts";
-import { depthMargin } from "./waiting.ts";
+import { depthMargin, mayStarve } from "./waiting.ts";
 import { CauseWatches } from "./watch.ts";
 
 /** Rows and levels that are looked at: 10,000 rows in about 20 ms. */
-const most = { running: 5_000, crashed: 2_000, piled: 10_000, started: 2_000, next: 5_000, levels: 10 };
+const most = { running: 5_000, crashed: 2_000, piled: 10_000, ended: 2_000, next: 5_000, levels: 10 };
 
 /** Milliseconds that facts about the database stay known: they change slowly, and reading them takes longer than all else. */
 const databaseAge = 10_000;
@@ -41,16 +41,19 @@ async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>, look?
   // This process's clock may be apart from the one that has written since when something is paused.
   const now = await causes.now();
   const thresholds = await thresholdsOf(causes);
-  const { health, pending } = look ?? (await shared.briefLook());
+  const { health, pending, database: known } = look ?? (await shared.briefLook());
   const running = await causes.running(most.running);
-  const heads = await causes.heads(levelsThatWait(pending, thresholds.starvedAfter));
+  const limits = await queue.listLimits();
+  const waiting = await causes.heads(levelsThatWait(pending, thresholds.starvedAfter));
+  const heads = waiting.filter((head) => mayStarve(head, { thresholds, health, limits }));
+  const bounds = { next: most.next, ended: most.ended, enough: thresholds.starvedStarts };
   return {
     now,
     thresholds,
-    database: await database(),
+    database: known ?? (await database()),
     health,
     backlog: pending,
-    limits: await queue.listLimits(),
+    limits,
     recent: attemptsOf(await stats.counts(minuteOf(now - thresholds.failingWithin))),
     // How long functions take as a rule matters only if one has run for longer than `hungAfter`.
     usual: running.some(({ age }) => age > thresholds.hungAfter) ? await queue.functionStats() : [],
@@ -59,9 +62,14 @@ async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>, look?
     piles: await causes.piles(thresholds.pilingTasks, most.piled),
     depths: await causes.depths(thresholds.behindFor + depthMargin),
     heads,
-    started: heads.length === 0 ? [] : await causes.started(most.started, heads, most.next),
+    started: heads.length === 0 ? [] : merged(running, await causes.started(heads, bounds)),
   };
 }
+
+/** Each started task once. */
+const merged = (running: readonly StartedTask[], others: readonly StartedTask[]): StartedTask[] => [
+  ...new Map([...running, ...others].map((task) => [task.taskId, task])).values(),
+];
 
 /** The minute of statistics in which a time is. */
 const minuteOf = (time: number): number => Math.max(0, Math.floor(time / 60_000) * 60_000);

@@ -2,7 +2,7 @@
 import { roughSpan } from "../../base/text/durations.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import type { LimitInfo } from "../limits/methods.ts";
-import type { HeadOfLevel, RecordedDepth } from "./contract.ts";
+import { type HeadOfLevel, overtakes, type RecordedDepth } from "./contract.ts";
 import { dateAt, type Facts, type Found, keyOf, tasksWait } from "./facts.ts";
 import { addWorkers, raisePriority } from "./repairs.ts";
 
@@ -38,7 +38,7 @@ export function behind(facts: Facts): Found[] {
     // Where the counting has ended all the time, it is not known whether they grow.
     if (work < (first.more ? thresholds.behindFor : leastWork)) return [];
     // Nobody runs them: that is a cause of its own.
-    if (work === Number.POSITIVE_INFINITY && isUnserved(facts, queueName)) return [];
+    if (work === Number.POSITIVE_INFINITY && isUnserved(health, queueName)) return [];
     const left = catchesUpIn(records);
     return [
       {
@@ -92,7 +92,7 @@ const outlook = (left: number | null): string =>
     ? "at the present rate it never catches up"
     : `at the present rate it has caught up in ${roughSpan(left)}`;
 
-const isUnserved = ({ health }: Facts, queueName: string, func?: string): boolean =>
+const isUnserved = (health: Facts["health"], queueName: string, func?: string): boolean =>
   health.unservedFunctions.some(
     (tasks) => tasks.queueName === queueName && (func === undefined || tasks.func === func),
   );
@@ -100,10 +100,7 @@ const isUnserved = ({ health }: Facts, queueName: string, func?: string): boolea
 // ---- tasks that others overtake ----------------------------------------------------------------
 
 export function starved(facts: Facts): Found[] {
-  const waiting = facts.heads
-    .filter((head) => head.age >= facts.thresholds.starvedAfter)
-    .filter((head) => !isHeld(head, facts.limits) && !isUnserved(facts, head.queueName, head.func))
-    .sort((a, b) => b.age - a.age);
+  const waiting = [...facts.heads].sort((a, b) => b.age - a.age);
   const found = new Map<string, Found>();
   for (const head of waiting) {
     const overtaken = overtakersOf(head, facts);
@@ -114,9 +111,17 @@ export function starved(facts: Facts): Found[] {
   return [...found.values()];
 }
 
-/** Tasks of its queue that were enqueued after it, and have started while it waited. */
-const overtakersOf = ({ queueName, taskId, age }: HeadOfLevel, { started }: Facts): number =>
-  started.filter((task) => task.queueName === queueName && task.taskId > taskId && task.age < age).length;
+/** Whether nothing but other tasks can hold this one back, and it has waited for long enough. */
+export const mayStarve = (
+  head: HeadOfLevel,
+  { thresholds, health, limits }: Pick<Facts, "thresholds" | "health" | "limits">,
+): boolean =>
+  head.age >= thresholds.starvedAfter &&
+  !isHeld(head, limits) &&
+  !isUnserved(health, head.queueName, head.func);
+
+const overtakersOf = (head: HeadOfLevel, { started }: Facts): number =>
+  started.filter((task) => overtakes(task, head)).length;
 
 const keyOfStarved = ({ queueName, func, group, priority }: HeadOfLevel): string =>
   group === null

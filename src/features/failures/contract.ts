@@ -45,6 +45,7 @@ export interface OpenKinds {
 export interface KnownFailure extends FailureKind {
   firstAt: number;
   lastAt: number;
+  /** A task of which one of the last attempts ended so. */
   sample: number | null;
 }
 

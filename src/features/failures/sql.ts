@@ -86,6 +86,8 @@ function readStatements(d: Dialect) {
   const before = (time: unknown) => sql`minute < ${d.time(d.integer(time))}`;
   const asked = itemColumns(["failure"]);
   const kind = d.onlyName(itemOf("failure"));
+  const firstMinute = (order: string) =>
+    sql`(select minute from dbq_failures where id = ${kind} order by ${sql.raw(`${order} limit 1`)})`;
   return {
     clock: clockOf(d),
 
@@ -119,12 +121,16 @@ function readStatements(d: Dialect) {
         where id = ${kind} and span in (1, 60) and minute >= ${d.time(d.integer(p.from))}) as parts
       group by id, part`,
 
-    /** All rows of each of these kinds, and its newest one for what the kind is. */
+    /** What each of these kinds is, by its newest row, and when it began, by its oldest one. */
     known: (p) => sql`
-      select id, func, error_name, message, ${d.millis(sql.raw("began"))}, ${d.millis(sql.raw("ended"))}, task from (
-        select id as kind, min(first_at) as began, max(last_at) as ended, max(sample) as task, max(minute) as newest
-        from ${d.objects(p.asked, asked)} ${d.joinEach} dbq_failures where id = ${kind} group by id) as kinds
-      ${d.joinEach} dbq_failures where id = kind and minute = newest`,
+      select id, func, error_name, message,
+        (select min(${d.millis(sql.raw("oldest_row.first_at"))}) from dbq_failures as oldest_row
+          where oldest_row.id = dbq_failures.id and oldest_row.minute = oldest),
+        ${d.millis(sql.raw("last_at"))}, sample
+      from (
+        select ${itemOf("failure")} as kind, ${firstMinute("minute")} as oldest, ${firstMinute("minute desc")} as newest
+        from ${d.objects(p.asked, asked)}) as kinds
+      ${d.joinEach} dbq_failures where id = ${d.onlyName(sql.raw("kind"))} and minute = newest order by last_at`,
   } satisfies Record<string, Statement>;
 }
 
@@ -237,16 +243,11 @@ export class FailureOperations {
 
   /** One step through the index for each kind, and then its tasks up to its share. */
   *#openByKind(func: string | undefined, most: number, inAll: number): Program<OpenKinds> {
-    const next = (after: string) =>
-      sql`(select failure from dbq_tasks where failure is not null ${sql.raw(after)} order by failure ${sql.raw("limit 1")})`;
-    const found = yield* rowsOnce(sql`
-      with recursive kinds (kind, n) as (
-        select ${next("")}, 1
-        union all
-        select ${next("and failure > kinds.kind")}, n + 1 from kinds
-        where kinds.kind is not null and n < ${sql.raw(String(Math.min(most, mostSteps)))}
-      )
-      select kind from kinds where kind is not null`);
+    const found = yield* rowsOnce(
+      this.#d.steered.skips
+        ? kindsByRecursion(Math.min(most, mostSteps))
+        : kindsByGroups(Math.min(most, mostSteps)),
+    );
     const ids = found.map(([id]) => String(id));
     const own =
       func === undefined
@@ -296,6 +297,24 @@ export class FailureOperations {
     }));
   }
 }
+
+/** The kinds of failed tasks, in the order of their ids. */
+function kindsByRecursion(most: number): SQL {
+  const next = (after: string) =>
+    sql`(select failure from dbq_tasks where failure is not null ${sql.raw(after)} order by failure ${sql.raw("limit 1")})`;
+  return sql`
+    with recursive kinds (kind, n) as (
+      select ${next("")}, 1
+      union all
+      select ${next("and failure > kinds.kind")}, n + 1 from kinds
+      where kinds.kind is not null and n < ${sql.raw(String(most))}
+    )
+    select kind from kinds where kind is not null`;
+}
+
+/** The same on MySQL, which reads each step of a recursion from the begin of the index, but skips from group to group. */
+const kindsByGroups = (most: number): SQL =>
+  sql`select failure from dbq_tasks where failure is not null group by failure order by failure ${sql.raw(`limit ${most}`)}`;
 
 const hourOf = (time: number): number => Math.floor(time / hourMs) * hourMs;
 

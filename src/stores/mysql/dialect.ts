@@ -45,6 +45,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
       sql`, `,
     )})) as item`,
   nameOf: asName,
+  unfinishedOf: { column: "unfinished_of", where: sql.raw("unfinished_of is not null") },
   isUnfinishedOf: (scheduleName) => sql`unfinished_of = ${scheduleName}`,
   joinEach: sql.raw("straight_join"),
   forEach: undefined,

@@ -60,6 +60,10 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   ) => sql`(select ${commaSeparated(columns, ({ name, column }) => `"${name}" as "${column}"`)}
       from json_to_recordset(${jsonOf(list)}) as list (${commaSeparated(columns, ({ name, type }) => `"${name}" ${types[type]}`)})) as item`,
   nameOf: (text) => sql`${text}`,
+  unfinishedOf: {
+    column: "schedule_name",
+    where: sql.raw(`schedule_name is not null and ${isIn(unfinishedStatuses)}`),
+  },
   isUnfinishedOf: (scheduleName) =>
     sql`schedule_name = ${scheduleName} and schedule_name is not null and ${sql.raw(isIn(unfinishedStatuses))}`,
   joinEach: sql.raw("cross join"),

@@ -49,6 +49,8 @@ export interface Dialect {
   forEach: ((list: unknown, columns: readonly ItemColumn[], query: SQL) => SQL) | undefined;
   /** A text of `objects` as a name, compared byte by byte. */
   nameOf: Around;
+  /** The schedules of tasks that have not finished: the column that an index has, and which tasks have one. */
+  unfinishedOf: { column: string; where: SQL };
   /** Whether a task is one of this schedule's that have not finished. */
   isUnfinishedOf: (scheduleName: SQL) => SQL;
   /** Whether a log line of this task has an id above `after`, by the index over `task_id, id`. */

@@ -23,6 +23,10 @@ export const sqliteDialect: Dialect = {
     return sql`(select ${sql.raw(values)} from json_each(${list})) as item`;
   },
   nameOf: (text) => sql`${text}`,
+  unfinishedOf: {
+    column: "schedule_name",
+    where: sql.raw(`schedule_name is not null and ${isIn(unfinishedStatuses)}`),
+  },
   isUnfinishedOf: (scheduleName) =>
     sql`schedule_name = ${scheduleName} and schedule_name is not null and ${sql.raw(isIn(unfinishedStatuses))}`,
   joinEach: sql.raw("cross join"),

@@ -5,24 +5,29 @@ import { hasNumber } from "../../../stores/sql/exact-ids.ts";
 import { count, type Program, type Runner, rows, rowsOnce } from "../../../stores/sql/program.ts";
 import { int } from "../../../stores/sql/rows.ts";
 import { before, clockOf, itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
-import { isUnfinished } from "../../../stores/sql/statuses.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
 import { moment, orMore } from "../../stats/contract.ts";
-import type {
-  CauseStore,
-  CrashedAttempt,
-  HeadOfLevel,
-  Level,
-  RecordedDepth,
-  RunningAttempt,
-  SchedulePile,
-  StartedTask,
+import {
+  type CauseStore,
+  type CrashedAttempt,
+  type HeadOfLevel,
+  type Level,
+  overtakes,
+  type RecordedDepth,
+  type RunningAttempt,
+  type SchedulePile,
+  type StartedBounds,
+  type StartedTask,
 } from "../contract.ts";
+
+/** Tasks after a head that are looked at first. */
+const firstPart = 1_000;
 
 /** Of each level, the tasks that are first in the order of claims. */
 const headsOfLevel = 5;
 
 function statementsOf(d: Dialect) {
+  const schedules = d.unfinishedOf;
   return {
     running: (p) => sql`
       select id, func, queue_name, ${d.minus(d.now(p), sql`started_at`)}, timeout from dbq_tasks
@@ -39,17 +44,14 @@ function statementsOf(d: Dialect) {
       select queue_name, count, case when outcome = ${sql.raw(`'${orMore}'`)} then 1 else 0 end, ${d.minus(d.now(p), sql`minute`)}
       from dbq_stats where span = ${sql.raw(String(moment))} and worker_id = '' and minute >= ${before(d, p)} order by minute`,
 
-    started: (p) => sql`
-      select id, queue_name, age from (
-        select id, queue_name, ${d.minus(d.now(p), sql`started_at`)} as age from dbq_tasks
-        where status = 'completed' and ${d.indexed.endedAs} = 'completed' and finished_at is not null and ${hasNumber}
-        order by finished_at desc ${d.atMost(p.most)}) as ended`,
-
+    /** The oldest task has the lowest id: MySQL then reads the index alone. */
     piles: (p) => sql`
-      select schedule_name, count(*), max(${d.minus(d.now(p), sql`created_at`)}) from (
-        select schedule_name, created_at from dbq_tasks
-        where schedule_name is not null and ${sql.raw(isUnfinished)} ${d.atMost(p.most)}) as tasks
-      group by ${d.exact("schedule_name")} having count(*) >= ${d.integer(p.least)}`,
+      select ${sql.raw(schedules.column)}, count(*), min(id) from (
+        select ${sql.raw(schedules.column)}, id from dbq_tasks where ${schedules.where} ${d.atMost(p.most)}) as tasks
+      group by ${d.exact(schedules.column)} having count(*) >= ${d.integer(p.least)}`,
+
+    ages: (p) => sql`
+      select dbq_tasks.id, ${d.minus(d.now(p), sql`created_at`)} from ${d.tasksWithIds(p.ids)}`,
 
     overlapping: (p) => sql`
       select ${itemOf("name")} from ${d.objects(p.names, itemColumns(["name"]))} ${d.joinEach} dbq_schedules
@@ -132,15 +134,38 @@ export class CauseOperations {
       .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age));
   }
 
-  *started(most: number, heads: readonly HeadOfLevel[], next: number): Program<StartedTask[]> {
-    const running = yield* this.running(most);
-    const ended = (yield* rows(this.#s.started, { most })).map(([id, queueName, age]) => ({
-      ...{ taskId: int(id), queueName: String(queueName) },
-      age: age === null ? Number.NaN : Number(age),
-    }));
-    const after = yield* this.#startedAfter(heads, next);
-    const byId = new Map([...running, ...ended, ...after].map((task) => [task.taskId, task]));
-    return [...byId.values()].map(({ taskId, queueName, age }) => ({ taskId, queueName, age }));
+  *started(heads: readonly HeadOfLevel[], bounds: StartedBounds): Program<StartedTask[]> {
+    if (heads.length === 0) return [];
+    const now = yield* this.#moment();
+    const found = new Overtakers(heads, bounds.enough);
+    yield* this.#startedAfter(found, bounds.next, now);
+    if (!found.isEnough) found.add(yield* this.#endedLast(found, bounds.ended, now));
+    return found.all;
+  }
+
+  *#endedLast(of: Overtakers, most: number, now: SQL): Program<StartedTask[]> {
+    const d = this.#dialect;
+    const ended = sql`select id, queue_name, started_at from dbq_tasks
+      where status = 'completed' and ${d.indexed.endedAs} = 'completed' and finished_at is not null and ${hasNumber}
+      order by finished_at desc ${sql.raw(`limit ${most}`)}`;
+    return yield* this.#startedAmong(ended, of.queueNames, sql`and id > ${d.integer(of.first)}`, now);
+  }
+
+  /** Those of these queues that have started. @param tasks a query of tasks */
+  *#startedAmong(tasks: SQL, queueNames: readonly string[], where: SQL, now: SQL): Program<StartedTask[]> {
+    const d = this.#dialect;
+    const isOne = sql.join(
+      queueNames.map((name) => sql`(${d.same("queue_name", name)})`),
+      sql` or `,
+    );
+    const found = yield* rowsOnce(sql`
+      select id, queue_name, ${d.minus(now, sql`started_at`)} as age from (${tasks}) as walked
+      where started_at is not null and (${isOne}) ${where}`);
+    return found
+      .map(([id, queueName, age]) => ({
+        ...{ taskId: int(id), queueName: String(queueName), age: Number(age) },
+      }))
+      .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age));
   }
 
   /** The database's time as a literal: several statements in one agree about it. */
@@ -152,51 +177,29 @@ export class CauseOperations {
    * Heads that have waited for long came at about the same time: one walk from the oldest of them finds the tasks of most queues. A head
    * that is beyond its end begins the second walk, which is the last one.
    */
-  *#startedAfter(heads: readonly HeadOfLevel[], next: number): Program<StartedTask[]> {
-    if (heads.length === 0) return [];
-    const now = yield* this.#moment();
-    const sorted = [...heads].sort((a, b) => a.taskId - b.taskId);
-    const names = [...new Set(sorted.map(({ queueName }) => queueName))];
-    const found: StartedTask[] = [];
-    let end = Number.NEGATIVE_INFINITY;
+  *#startedAfter(of: Overtakers, next: number, now: SQL): Program<void> {
+    let end = of.first;
     for (let walks = 0; walks < 2; walks += 1) {
-      const first = sorted.find(({ taskId }) => taskId >= end);
-      if (first === undefined) break;
-      const walked = yield* this.#startedFrom(first.taskId, names, { next, now });
-      found.push(...walked.found);
-      end = walked.end;
+      const first = of.nextHead(end);
+      if (first === undefined) return;
+      end = first;
+      // Where tasks are overtaken, the first part has enough that did so.
+      for (const part of [Math.min(next, firstPart), next - firstPart]) {
+        if (part <= 0 || of.isEnough || end === Number.POSITIVE_INFINITY) break;
+        end = yield* this.#startedFrom(end, part, of, now);
+      }
     }
-    return found;
   }
 
-  /** Those of these queues that have started among the next tasks after this one, and the id at which the look has ended. */
-  *#startedFrom(
-    first: number,
-    queueNames: readonly string[],
-    { next, now }: { next: number; now: SQL },
-  ): Program<{ found: StartedTask[]; end: number }> {
+  /** @returns the id at which the look has ended */
+  *#startedFrom(first: number, next: number, of: Overtakers, now: SQL): Program<number> {
     const d = this.#dialect;
-    const after = sql`select id, queue_name, started_at from ${d.tasks}
+    const after = (columns: string) => sql`select ${sql.raw(columns)} from ${d.tasks}
       where id > ${d.integer(first)} order by id ${sql.raw(`limit ${next}`)}`;
-    const isOne = sql.join(
-      queueNames.map((name) => sql`(${d.same("queue_name", name)})`),
-      sql` or `,
-    );
-    const [last] = yield* rowsOnce(sql`select max(id), count(*) from (
-      select id from ${d.tasks} where id > ${d.integer(first)} order by id ${sql.raw(`limit ${next}`)}) as walked`);
-    const rows =
-      yield* rowsOnce(sql`select id, queue_name, ${d.minus(now, sql`started_at`)} as age from (${after}) as walked
-      where started_at is not null and (${isOne})`);
-    return {
-      found: rows
-        .map(([id, queueName, age]) => ({
-          ...{ taskId: int(id), queueName: String(queueName) },
-          age: Number(age),
-        }))
-        .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age)),
-      // Fewer than it may look at: there are no later tasks.
-      end: Number(last?.[1]) < next ? Number.POSITIVE_INFINITY : Number(last?.[0]),
-    };
+    const [last] = yield* rowsOnce(sql`select max(id), count(*) from (${after("id")}) as walked`);
+    of.add(yield* this.#startedAmong(after("id, queue_name, started_at"), of.queueNames, sql``, now));
+    // Fewer than it may look at: there are no later tasks.
+    return int(last?.[1]) < next ? Number.POSITIVE_INFINITY : int(last?.[0]);
   }
 
   *piles(least: number, most: number): Program<SchedulePile[]> {
@@ -204,11 +207,13 @@ export class CauseOperations {
     if (found.length === 0) return [];
     const names = JSON.stringify(found.map(([name]) => ({ name: String(name) })));
     const overlapping = new Set((yield* rows(this.#s.overlapping, { names })).map(([name]) => String(name)));
-    return found.map(([schedule, unfinished, age]) => ({
+    const ids = JSON.stringify(found.map(([, , oldest]) => Number(oldest)));
+    const ages = new Map((yield* rows(this.#s.ages, { ids })).map(([id, age]) => [Number(id), Number(age)]));
+    return found.map(([schedule, unfinished, oldest]) => ({
       schedule: String(schedule),
       overlaps: overlapping.has(String(schedule)),
       unfinished: Number(unfinished),
-      oldestAge: Math.max(0, Number(age) || 0),
+      oldestAge: Math.max(0, ages.get(Number(oldest)) || 0),
     }));
   }
 
@@ -228,13 +233,56 @@ export class CauseOperations {
   }
 }
 
+/** Started tasks, and whether `enough` of them have overtaken each of these heads. */
+class Overtakers {
+  readonly queueNames: readonly string[];
+  readonly #heads: readonly HeadOfLevel[];
+  readonly #enough: number;
+  readonly #found = new Map<number, StartedTask>();
+  readonly #counts: number[];
+
+  constructor(heads: readonly HeadOfLevel[], enough: number) {
+    this.#heads = [...heads].sort((a, b) => a.taskId - b.taskId);
+    this.#enough = enough;
+    this.#counts = this.#heads.map(() => 0);
+    this.queueNames = [...new Set(heads.map(({ queueName }) => queueName))];
+  }
+
+  get all(): StartedTask[] {
+    return [...this.#found.values()];
+  }
+
+  get isEnough(): boolean {
+    return this.#counts.every((count) => count >= this.#enough);
+  }
+
+  /** The id of the oldest head. */
+  get first(): number {
+    return this.#heads[0]?.taskId ?? 0;
+  }
+
+  /** The id of the oldest head that has this id or a later one. */
+  nextHead(from: number): number | undefined {
+    return this.#heads.find(({ taskId }) => taskId >= from)?.taskId;
+  }
+
+  add(tasks: readonly StartedTask[]): void {
+    for (const task of tasks) {
+      if (this.#found.has(task.taskId)) continue;
+      this.#found.set(task.taskId, task);
+      for (const [i, head] of this.#heads.entries())
+        if (overtakes(task, head)) this.#counts[i] = (this.#counts[i] ?? 0) + 1;
+    }
+  }
+}
+
 export function causeMethods({ run, write }: Runner, ops: CauseOperations): Omit<CauseStore, "reports"> {
   return {
     running: (most) => run(() => ops.running(most)),
     crashes: (within, most) => run(() => ops.crashes(within, most)),
     depths: (within) => run(() => ops.depths(within)),
     heads: (levels) => run(() => ops.heads(levels)),
-    started: (most, heads, next) => run(() => ops.started(most, heads, next)),
+    started: (heads, bounds) => run(() => ops.started(heads, bounds)),
     piles: (least, most) => run(() => ops.piles(least, most)),
     thresholds: () => run(() => ops.thresholds()),
     changeThresholds: (change) => write(() => ops.changeThresholds(change)),

@@ -60,9 +60,11 @@ export function limitCounts(d: Dialect) {
   return {
     queue: {
       running: running(inQueue),
+      /** In the order of the index. By the queue's name as well, MariaDB sorts the tasks: a second for 10,000 of them. */
       waiting: (p) =>
-        bounded(sql`select 1 as one from ${d.tasks} where ${inQueue(p)} and status = 'pending'
-        order by queue_name, func`),
+        bounded(
+          sql`select 1 as one from ${d.tasks} where ${inQueue(p)} and status = 'pending' order by func`,
+        ),
     },
     func: {
       running: running(ofFunc),

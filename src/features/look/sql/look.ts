@@ -84,15 +84,19 @@ const mayExpire = ({ startedAt }: Pick<TaskRecord, "startedAt">, { expiresIn = n
   expiresIn === null || startedAt === null;
 
 /** Conditions that an index holds, with the text of its WHERE. `completed` tasks have one, too, and are many. */
-const indexed: Readonly<Record<TaskStatus, string | undefined>> = {
-  pending: "status = 'pending'",
-  scheduled: "status = 'scheduled'",
-  running: "status = 'running'",
-  waiting: undefined,
-  completed: "status = 'completed' and finished_at is not null",
-  failed: "status = 'failed' and finished_at is not null",
-  cancelled: "status = 'cancelled' and finished_at is not null",
-};
+function indexedOf(d: Dialect): Readonly<Record<TaskStatus, SQL | undefined>> {
+  const ended = (status: string) =>
+    sql`${d.indexed.endedAs} = ${sql.raw(`'${status}'`)} and finished_at is not null`;
+  return {
+    pending: sql.raw("status = 'pending'"),
+    scheduled: sql.raw("status = 'scheduled'"),
+    running: sql.raw("status = 'running'"),
+    waiting: undefined,
+    completed: ended("completed"),
+    failed: ended("failed"),
+    cancelled: ended("cancelled"),
+  };
+}
 
 export class LookOperations {
   readonly #d: Dialect;
@@ -127,12 +131,11 @@ export class LookOperations {
     if (queueName !== undefined && status.length === 1 && status[0] === "pending")
       return some(sql`status = 'pending' and ${d.same("queue_name", queueName)}
         ${func === undefined ? sql`` : sql`and ${d.same("func", func)}`}`);
-    const conditions = status.map((each) => indexed[each]);
-    if (conditions.includes(undefined)) return undefined;
+    const indexed = indexedOf(d);
+    const conditions = status.flatMap((each) => indexed[each] ?? []);
+    if (conditions.length < status.length) return undefined;
     // In parentheses by way of a query of their own: SQLite takes no others around a LIMIT.
-    const parts = conditions.map(
-      (each, i) => sql`select id from (${some(sql.raw(String(each)))}) as ${sql.raw(`part${i}`)}`,
-    );
+    const parts = conditions.map((each, i) => sql`select id from (${some(each)}) as ${sql.raw(`part${i}`)}`);
     return sql.join(parts, sql` union all `);
   }
 
