@@ -1,7 +1,6 @@
 /** A look at a queue for people: reads over connections of its own, in bounded time, and the actions that people took. */
 import { readCountFilter } from "../../base/options/options.ts";
 import { isMissingPackage } from "../../base/runtime/packages.ts";
-import type { PendingTasks } from "../../base/tasks/pending.ts";
 import type { ScheduleChanges, ScheduleTiming } from "../../base/tasks/schedule.ts";
 import { groupBy } from "../../base/values/group-by.ts";
 import { type ListedTask, toListedTask, toTask } from "../../base/values/records.ts";
@@ -32,9 +31,6 @@ const waitsOfEach = 10;
 
 /** Recorded attempts that a look for dead workers goes through. */
 export const mostRecorded = 2_000;
-
-/** Pending tasks that are counted of each function in a queue, and of all together. */
-const mostPending = { each: 10_000, all: 50_000 } as const;
 
 /** A wait as it is stored, whose deadline is in milliseconds since 1970. */
 type StoredWait = Omit<RunWait, "deadline"> & { deadline: number | null };
@@ -202,16 +198,6 @@ export class Look {
     const found = (await this.#reads.look.get(ids, listedCharacters)).map(toListedTask);
     const byId = new Map(found.map((task) => [task.id as number, task]));
     return ids.flatMap((id) => byId.get(id) ?? []);
-  }
-
-  /** The pending tasks of each function and queue. @throws DatabaseError */
-  async backlog(): Promise<PendingTasks[]> {
-    return await this.#reads.health.backlog(mostPending.each, mostPending.all);
-  }
-
-  /** The functions and queues that have pending tasks, by their names. @throws DatabaseError */
-  async pendingFunctions(): Promise<{ queueName: string; func: string }[]> {
-    return await this.#reads.health.backlog(1, 1);
   }
 
   /** What limits and pauses have to do with this task. @throws DatabaseError */

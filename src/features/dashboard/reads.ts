@@ -1,5 +1,6 @@
 /** Shares reads among pages. A page that is loaded reads anew; open pages that are updated share one read. */
 import { performance } from "../../base/runtime/timers.ts";
+import type { PendingTasks } from "../../base/tasks/pending.ts";
 import type { Cause } from "../causes/methods.ts";
 import type { Failure } from "../failures/methods.ts";
 import type { BriefHealth, BriefLook, Health } from "../inspect/methods.ts";
@@ -12,6 +13,8 @@ export interface Reads {
   health(): Promise<Health>;
   /** The same without the counts of scheduled and failed tasks: a page that shows none of them has it for a part of the time. */
   brief(): Promise<BriefHealth>;
+  /** The pending tasks of each function and queue. */
+  pending(): Promise<readonly PendingTasks[]>;
   causes(): Promise<Cause[]>;
   /** Kinds of failures. `since`: how far back their attempts are counted. */
   failures(asked: { since: string; limit: number; func?: string }): Promise<Failure[]>;
@@ -69,6 +72,7 @@ export class SharedReads {
     return {
       health: async () => (await healthLook()).health,
       brief: async () => (await briefLook()).health,
+      pending: async () => (await briefLook()).pending,
       causes: () => read("causes", health, async () => await look.causes(await briefLook())),
       failures: (asked) => read(keyOf("failures", asked), statistics, () => reader.listFailures(asked)),
       stats: (time) => read(keyOf("stats", time), statistics, () => reader.stats(time)),

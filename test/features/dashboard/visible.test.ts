@@ -17,6 +17,17 @@ test("control and format characters of texts are escapes; line breaks, tags and 
   expect(visible("<p>مرحبا 日本 ✓</p>")).toBe("<p>مرحبا 日本 ✓</p>");
 });
 
+test("each control and format character alone is an escape, and no other character is", () => {
+  const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
+  const wrong: string[] = [];
+  for (let code = 0; code <= 0x10ffff; code += 1) {
+    const character = String.fromCodePoint(code);
+    const isHidden = hidden.test(character) && !"\n\r\t".includes(character);
+    if ((visible(character) !== character) !== isHidden) wrong.push(code.toString(16));
+  }
+  expect(wrong).toEqual([]);
+});
+
 test("a name and an argument with a right-to-left override show it on each page, and links and fields keep it", async () => {
   const { queue, get } = await openDesk();
   const func = remoteTask(turned).with({ queueName: turned });

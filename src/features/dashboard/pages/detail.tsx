@@ -93,7 +93,7 @@ async function load(context: PageContext, name: string, about: About): Promise<D
   ]);
   const isOwn = (each: { func?: string | undefined; queueName?: string | undefined }) =>
     "func" in about ? each.func === about.func : each.queueName === about.queueName;
-  const backlog = (await look.backlog()).filter(isOwn);
+  const backlog = (await reads.pending()).filter(isOwn);
   const names = new Set([...backlog, ...functions].map(({ func }) => func));
   const queues = new Set(
     "queueName" in about ? [about.queueName] : [...backlog, ...functions].map(({ queueName }) => queueName),

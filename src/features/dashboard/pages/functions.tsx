@@ -40,13 +40,13 @@ export interface FunctionsData {
   functions: Row[];
 }
 
-async function load({ look, reads, query }: PageContext): Promise<FunctionsData> {
+async function load({ reads, query }: PageContext): Promise<FunctionsData> {
   const sort = sortOf(query.get("sort"));
   const to = new Date(Math.ceil(Date.now() / minute) * minute);
   const from = new Date(to.getTime() - day);
   const stats = await reads.functionStats({ from, to });
   const { unservedFunctions, pauses } = await reads.brief();
-  const functions = merged(stats, await look.pendingFunctions(), unservedFunctions, pausesOf(pauses));
+  const functions = merged(stats, await reads.pending(), unservedFunctions, pausesOf(pauses));
   return { from, to, sort, functions: functions.sort((a, b) => sorts[sort](b) - sorts[sort](a)) };
 }
 
