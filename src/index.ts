@@ -121,7 +121,12 @@ export type { DrainedResult } from "./features/drain/methods.ts";
 export type { ReencryptOptions, ReencryptProgress, ReencryptResult } from "./features/encryption/methods.ts";
 export type { Failure, FailureOptions } from "./features/failures/methods.ts";
 export { type FollowOptions, type TaskChange, TaskFollower } from "./features/inspect/follow.ts";
-export { type InspectOptions, inspectQueue, type QueueHealth } from "./features/inspect/health.ts";
+export {
+  healthWithCauses,
+  type InspectOptions,
+  inspectQueue,
+  type QueueHealth,
+} from "./features/inspect/health.ts";
 export type {
   DeletedTask,
   Health,

@@ -190,7 +190,7 @@ const contractsOf: Readonly<Record<string, readonly string[]>> = {
   drain: ["limits"],
   encryption: ["drain", "failures", "look", "schedules", "workflows"],
   failures: ["stats"],
-  inspect: ["drain", "limits", "workflows"],
+  inspect: ["causes", "drain", "limits", "workflows"],
   manager: ["limits"],
   metrics: ["causes", "inspect", "stats", "workflows"],
   testing: ["schedules", "workflows"],

@@ -34,8 +34,9 @@ export interface TopLook {
 export async function lookAt(queue: Queue): Promise<TopLook> {
   const at = new Date();
   const since = new Date(Math.floor(at.getTime() / minute - minutes) * minute);
-  const { queues, moreQueues, unservedFunctions, workers } = await queue.health();
-  const { listBeginnings } = await import("../../index.ts");
+  const { healthWithCauses, listBeginnings } = await import("../../index.ts");
+  const { health, causes } = await healthWithCauses(queue);
+  const { queues, moreQueues, unservedFunctions, workers } = health;
   const running = await listBeginnings(queue, { status: "running", limit: mostRunning });
   const functions = await queue.functionStats({ from: since });
   return {
@@ -47,7 +48,7 @@ export async function lookAt(queue: Queue): Promise<TopLook> {
     workers: workers.map((worker) => ({ ...worker, running: runBy(worker, running) })),
     functions: functions.sort((a, b) => b.count - a.count),
     limits: await queue.listLimits(),
-    causes: await queue.listCauses(),
+    causes,
   };
 }
 

@@ -12,6 +12,7 @@ import type { Diagnosis, TaskCount } from "../../store.ts";
 import type { TaskStatus } from "../../task.ts";
 import type { Feature } from "../../worker/feature.ts";
 import { checkWorkers, lookAtWorkers } from "../../worker/liveness.ts";
+import type { Cause } from "../causes/methods.ts";
 import type { DrainLag } from "../drain/contract.ts";
 import type { PutOffCount } from "../limits/contract.ts";
 import type { LimitInfo } from "../limits/methods.ts";
@@ -24,6 +25,7 @@ import { mostHealthNames } from "./contract.ts";
 import type {
   BriefHealth,
   BriefLook,
+  Health,
   HealthLook,
   HealthOfQueue,
   InspectMethods,
@@ -62,6 +64,8 @@ export interface QueueHealth {
   unusedNames: string[];
   /** The functions that have a limit or a pause, and are none of the `functions`: their names may be misspelt. */
   unregisteredLimits: string[];
+  /** What is wrong now, worst first, as `queue.listCauses()` says it: by the same look at workers and tasks. */
+  causes: Cause[];
 }
 
 /**
@@ -71,15 +75,14 @@ export interface QueueHealth {
  */
 export async function inspectQueue(queue: Queue, options?: InspectOptions): Promise<QueueHealth> {
   const { functions } = readOptions<InspectOptions>(options, "inspectQueue", { functions: names });
-  const { store } = internalsOf(queue);
+  const { store, shared } = internalsOf(queue);
   const database = await queue.diagnose();
   const workers = await checkWorkers(store);
+  const tasks = await lookAtTasks(store);
   const frozen = database.find(({ name }) => name === "move")?.warning ?? null;
   const lag = await store.drains.lag();
   const unclaimed =
-    frozen === null
-      ? await withKeys(findUnclaimed(await lookAtTasks(store), workers, functions), store.health)
-      : [];
+    frozen === null ? await withKeys(findUnclaimed(tasks, workers, functions), store.health) : [];
   const drains = lag.filter(({ active, unsent }) => active || unsent > 0);
   const limits = await queue.listLimits();
   const inUse = await store.limits.namesInUse();
@@ -94,6 +97,7 @@ export async function inspectQueue(queue: Queue, options?: InspectOptions): Prom
     unsetNames: unsetAmong(inUse, limits),
     unusedNames: functions === undefined ? [] : unusedAmong(functions, inUse, limits),
     unregisteredLimits: functions === undefined ? [] : unregisteredAmong(functions, limits),
+    causes: await shared.causesOf({ ...(await lookBy(store, tasks, workers)), database }),
   };
 }
 
@@ -167,6 +171,13 @@ async function lookAtTasks(store: TaskStores): Promise<Tasks> {
   };
 }
 
+/** The answers of `queue.health()` and `queue.listCauses()` by one look at workers and tasks. @throws DatabaseError */
+export async function healthWithCauses(queue: Queue): Promise<{ health: Health; causes: Cause[] }> {
+  const { shared } = internalsOf(queue);
+  const look = await shared.healthLook();
+  return { health: look.health, causes: await shared.causesOf(look) };
+}
+
 /** Gives a queue `health`. */
 export function health(queue: CoreQueue): Feature {
   const { store } = internalsOf(queue);
@@ -202,7 +213,10 @@ const whoWorks = async (
 
 async function lookAt(store: Stores): Promise<HealthLook> {
   const workers = await lookAtWorkers(store);
-  const tasks = await lookAtTasks(store);
+  return await lookBy(store, await lookAtTasks(store), workers);
+}
+
+async function lookBy(store: TaskStores, tasks: Tasks, workers: WorkerHealth[]): Promise<HealthLook> {
   const health = {
     queues: namesOf(tasks, workers).map((name) => healthOf(name, tasks, workers)),
     ...(queuesIn(tasks.backlog) < mostHealthNames ? {} : { moreQueues: true as const }),

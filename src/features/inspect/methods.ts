@@ -4,6 +4,7 @@ import type { LimitValues, PauseTarget } from "../../base/options/limits.ts";
 import type { TaskEvent } from "../../base/tasks/history.ts";
 import type { PendingTasks } from "../../base/tasks/pending.ts";
 import type { WorkerHealth } from "../../base/tasks/worker-health.ts";
+import type { Diagnosis } from "../../store.ts";
 import type { Task, TaskStatus } from "../../task.ts";
 
 /** Waiting tasks of one function in one queue, and why no worker takes them. */
@@ -86,6 +87,8 @@ export interface BriefHealth
 export interface BriefLook {
   health: BriefHealth;
   pending: readonly PendingTasks[];
+  /** Facts about the database; undefined: they were not read. */
+  database?: readonly Diagnosis[];
 }
 
 /** What one look has found. */

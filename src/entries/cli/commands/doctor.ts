@@ -41,12 +41,11 @@ async function doctor(modules: readonly string[], options: CommonOptions): Promi
   await withExistingQueue(options, async (queue) => {
     const health = withKit(await inspectWith(queue, files, options));
     const schedules = await queue.listSchedules();
-    const causes = await queue.listCauses();
     const problems = [...problemsOf(health), ...schedules.flatMap((each) => scheduleProblem(each) ?? [])];
-    const { database, workers, unclaimed, drains, limits } = health;
+    const { database, workers, unclaimed, drains, limits, causes } = health;
     const ok = problems.length === 0;
     if (options.json) json({ ok, problems, database, workers, untaken: unclaimed, drains, limits, causes });
-    else print(health, problems, causes);
+    else print(health, problems);
     if (!ok) process.exitCode = 1;
   });
 }
@@ -81,9 +80,8 @@ function problemsOf(health: QueueHealth): string[] {
 }
 
 function print(
-  { database, workers, drains, limits }: QueueHealth,
+  { database, workers, drains, limits, causes }: QueueHealth,
   problems: readonly string[],
-  causes: readonly Cause[],
 ): void {
   table(["FACT", "VALUE", ""], database.map(factRow));
   line("");

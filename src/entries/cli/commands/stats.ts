@@ -31,10 +31,9 @@ async function stats(modules: readonly string[], options: CommonOptions): Promis
   await withExistingQueue(options, async (queue) => {
     const [tasks, counts] = [await queue.countTasks(), await queue.listCounts()];
     const health = await inspectWith(queue, files, options);
-    const { workers, unclaimed, frozen, drains, limits } = health;
+    const { workers, unclaimed, frozen, drains, limits, causes } = health;
     const schedules = scheduleCounts(await queue.listSchedules());
     const waits = await queue.countWaits();
-    const causes = await queue.listCauses();
     if (options.json)
       json({
         ...{ tasks, counts, workers, untaken: unclaimed, sealed: frozen, drains },
