@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { compiledSources } from "./test/support/compiled-sources.ts";
-import { ownProcess, reloading } from "./test/support/own-process.ts";
+import { ownProcess, ownProcessOfLong, reloading } from "./test/support/own-process.ts";
 
 /** Tests that take long, or need a server that few machines have: their file's name says so. */
 const long = "test/**/*.full.test.ts";
@@ -85,7 +85,11 @@ const tiers: Record<string, Tier> = {
     maxWorkers: few,
   },
   // `npm run test:rest`: what CI runs after `npm test`
-  rest: { alone: { include: [long] }, maxWorkers: few },
+  rest: {
+    alone: { include: ownProcessOfLong },
+    together: { include: [long], exclude: ownProcessOfLong },
+    maxWorkers: few,
+  },
   // `npm run faults`, a part of `npm run check`
   faults: { alone: { include: [faults] }, maxWorkers: few },
   // `npm run proof`

@@ -4,7 +4,7 @@ import { expect, test, vi } from "vitest";
 import { readTexts } from "../../scripts/sources.mjs";
 import { processGlobal } from "../../src/base/runtime/process-globals.ts";
 import { setDefaultQueue, task } from "../../src/index.ts";
-import { ownProcess, reloading } from "../support/own-process.ts";
+import { ownProcess, ownProcessOfLong, reloading } from "../support/own-process.ts";
 import { temporaryQueue } from "../support/queue.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -39,6 +39,17 @@ test("each quick test file that changes its process has a process of its own", (
   expect(unlisted.map(({ path }) => path)).toEqual([]);
   const paths = new Set(quick.map(({ path }) => path));
   expect([...ownProcess, ...reloading].filter((path) => !paths.has(path))).toEqual([]);
+});
+
+test("each long test file that changes its process has a process of its own", () => {
+  const files = readTexts(root, ["test"], /\.full\.test\.ts$/);
+  expect(files.length).toBeGreaterThan(150);
+  // A pattern means all files of a folder.
+  const places = ownProcessOfLong.map((pattern) => pattern.replace(/\*.*/, ""));
+  const isOwn = (path: string) => places.some((place) => path.startsWith(place));
+  const unlisted = files.filter(({ path, text }) => changesProcess.test(text) && !isOwn(path));
+  expect(unlisted.map(({ path }) => path)).toEqual([]);
+  expect(places.filter((place) => !files.some(({ path }) => path.startsWith(place)))).toEqual([]);
 });
 
 test("a file that begins in a shared process finds no task function, default queue, spy or variable of the files before it", async () => {

@@ -46,6 +46,23 @@ export const ownProcess: string[] = [
   "test/worker/process-wide.test.ts",
 ];
 
+/** The same among the long test files, which `npm run test:rest` runs. */
+export const ownProcessOfLong: string[] = [
+  // They run the command line in their process, whose output, folder and variables it uses.
+  "test/entries/cli/**/*.full.test.ts",
+  "test/examples/dashboard.full.test.ts",
+  // They listen to warnings, or to what their process reports.
+  "test/features/executors/executors.full.test.ts",
+  "test/features/manager/channels.full.test.ts",
+  "test/stores/server/cut-off.full.test.ts",
+  "test/stores/server/ended-connections.full.test.ts",
+  "test/worker/database-errors.full.test.ts",
+  "test/worker/hostile-process.full.test.ts",
+  "test/worker/unserved-queues.full.test.ts",
+  // They load dbq anew.
+  "test/base/tasks/reloaded-modules.full.test.ts",
+];
+
 /** Tests that replace a module of dbq or load dbq anew: vitest loads its sources itself for them. */
 export const reloading: string[] = [
   "test/queue/fake-timers.test.ts",
