@@ -1,17 +1,3 @@
-/** Where a look for started tasks ends. */
-export interface StartedBounds {
-  /** So many tasks of all queues that were enqueued after a head: a busy queue may have completed all of those that completed last. */
-  next: number;
-  /** So many tasks of all queues that completed last. */
-  ended: number;
-  /** So many tasks that have overtaken a head. */
-  enough: number;
-}
-
-/** Whether a task of its queue was enqueued after this head, and has started while the head waited. */
-export const overtakes = (task: StartedTask, head: HeadOfLevel): boolean =>
-  task.queueName === head.queueName && task.taskId > head.taskId && task.age < head.age;
-
 /** What a database does for `queue.listCauses()`. */
 import type { QueueDepth } from "../../base/tasks/pending.ts";
 import type { WorkerHealth } from "../../base/tasks/worker-health.ts";
@@ -74,6 +60,20 @@ export interface StartedTask {
   /** Milliseconds since then. */
   age: number;
 }
+
+/** Where a look for started tasks ends. */
+export interface StartedBounds {
+  /** So many tasks of all queues that were enqueued after a head: a busy queue may have completed all of those that completed last. */
+  next: number;
+  /** So many tasks of all queues that completed last. */
+  ended: number;
+  /** So many tasks that have overtaken a head. */
+  enough: number;
+}
+
+/** Whether a task of its queue was enqueued after this head, and has started while the head waited. */
+export const overtakes = (task: StartedTask, head: HeadOfLevel): boolean =>
+  task.queueName === head.queueName && task.taskId > head.taskId && task.age < head.age;
 
 /** Who reports the causes for one name of watchers. */
 export interface Reporter {
