@@ -245,8 +245,8 @@ export const agentFaults: readonly Mutant[] = [
     name: "claim-for-the-dead",
     why: "A Manager claims tasks for an agent that was killed meanwhile: they wait for a lease.",
     in: "Claims.#look",
-    find: "if (session.hasEnded) return { tasks: await this.#take(session, claimed, body), accepted, more };",
-    replace: "",
+    find: "!session.hasEnded",
+    replace: "true",
     caughtBy: gone("a claim that its agent did not live to see claims nothing once the agent is gone"),
   },
   {
