@@ -37,7 +37,8 @@ beforeAll(async () => {
   writePrograms(folder, pages, typescript);
   compiled = await tsc(["-p", "."], folder);
   return () => installation.remove();
-});
+  // It installs the package and compiles all pages: a busy machine takes more than a minute.
+}, 300_000);
 
 /** Runs a compiled program of the scratch folder, in a new folder. */
 const runProgram = (path: string, env?: Readonly<Record<string, string>>) =>
