@@ -190,10 +190,12 @@ it("an agent that reaches no Manager names each of them, with the reason", async
   const agent = new Agent({ managers, token: "t", tasks: [fn] });
   const reported = once(agent, "error");
   const started = agent.start().catch(() => undefined);
+  expect(agent.session).toMatch(/^[\da-f-]{36}$/);
   const [error] = await reported;
   for (const url of managers) expect((error as Error).message).toMatch(new RegExp(`${url}: .*ECONNREFUSED`));
   await agent.stop({ grace: 0 });
   await started;
+  expect(agent.session).toBeUndefined();
 });
 
 it("an agent whose event loop was blocked for longer than a third of the default lease warns of it", async () => {

@@ -58,6 +58,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
     report: (error, where) => this.reportError(error, where),
   });
   #run: Run | undefined;
+  #session: string | undefined;
 
   /**
    * @throws TypeError for a wrong option; UnregisteredFunctionError for an unregistered function in `tasks`
@@ -69,9 +70,9 @@ export class Agent<C = unknown> extends WorkerEmitter {
     this.#names = this.#options.tasks?.map((fn) => registrationOf(fn).definition.name);
   }
 
-  /** Its session, a UUID; undefined while it is stopped. */
+  /** Its session, a UUID, from the call of `start` on; undefined while it is stopped. */
   get session(): string | undefined {
-    return this.#run?.session;
+    return this.#session;
   }
 
   /** The Manager that it asks. */
@@ -89,6 +90,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
    * @throws RefusedError when one refuses the token or a function
    */
   start(): Promise<void> {
+    this.#session ??= randomUUID();
     return this.#lifecycle.start(() => this.#start());
   }
 
@@ -118,7 +120,8 @@ export class Agent<C = unknown> extends WorkerEmitter {
 
   #newRun(): Run {
     const { managers, token, ca, concurrency, maxTasksPerChild, context } = this.#options;
-    const session = randomUUID();
+    this.#session ??= randomUUID();
+    const session = this.#session;
     const client = new Client(managers, token, ca);
     const report = (error: unknown, where: string) => this.reportError(error, where);
     const store = new RemoteStore({
@@ -155,6 +158,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
     const run = { session, client, store, claims, dispatcher };
     const forget = () => {
       this.#run = undefined;
+      this.#session = undefined;
     };
     this.#lifecycle.onStop(
       forget,
