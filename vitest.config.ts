@@ -34,6 +34,24 @@ const longest = [
   "test/features/workflows/sqlite.test.ts",
   "test/features/workflows/undo.test.ts",
   "test/worker/stop.test.ts",
+  // Those of more than two minutes, and the conformance of servers, whose files are the smallest.
+  "test/features/manager/servers.full.test.ts",
+  "test/features/workflows/servers.full.test.ts",
+  "test/features/dashboard/browser-pages.full.test.ts",
+  "test/features/schedules/servers.full.test.ts",
+  "test/features/encryption/servers.full.test.ts",
+  "test/conformance/mysql.full.test.ts",
+  "test/conformance/mysql-variants.full.test.ts",
+  "test/conformance/postgres-features.full.test.ts",
+  "test/conformance/postgres-variants.full.test.ts",
+  "test/conformance/postgres-apps.full.test.ts",
+  "test/conformance/postgres-schema.full.test.ts",
+  "test/docs/code.full.test.ts",
+  "test/docs/walks.full.test.ts",
+  "test/chaos/vanished-machine.full.test.ts",
+  "test/chaos/poolers.full.test.ts",
+  "test/features/drain/servers.full.test.ts",
+  "test/chaos/limits.full.test.ts",
 ];
 
 /** Starts the longest files first. In a fresh clone vitest knows no durations, and would go by the sizes of the files. */
