@@ -219,7 +219,7 @@ export const causeFaults: readonly Mutant[] = [
     in: "overtakes",
     find: "task.queueName === head.queueName && task.taskId > head.taskId && task.age < head.age",
     replace: "task.queueName === head.queueName && task.age < head.age",
-    caughtBy: waitingTest("a task that waits behind older ones, for a pause, or for a worker is not starved"),
+    caughtBy: waitingTest("of two tasks that wait, the one is starved that others have overtaken"),
   },
   {
     name: "each-worker-counts-what-is-pending",

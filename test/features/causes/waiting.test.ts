@@ -160,6 +160,15 @@ test("a group or a priority is starved when 100 tasks that came after one of its
   expect(await causesOf(low.queue, "starved")).toEqual([]);
 });
 
+test("of two tasks that wait, the one is starved that others have overtaken", async () => {
+  const { queue, raw } = await overtaken(100, { priority: 1 });
+  const last = await queue.enqueueTask(nobody.with({ priority: 2 }));
+  raw.exec(
+    `update dbq_tasks set updated_at = updated_at - 20 * 60000, created_at = created_at - 20 * 60000 where id = ${last}`,
+  );
+  expect((await causesOf(queue, "starved")).map(({ key }) => key)).toEqual(["starved:default:priority:1"]);
+});
+
 test("a task that waits behind older ones, for a pause, or for a worker is not starved", async () => {
   const { queue, raw } = await overtaken(100, {});
   raw.exec("update dbq_tasks set id = id + 1000 where func = 'nobody'");
