@@ -89,7 +89,8 @@ export class SqliteConnection {
   #insertAll(query: Statement, items: readonly Params[]): (InsertedId | undefined)[] {
     const { run, names } = this.prepare(query);
     const now = this.#clock.now();
-    const together = this.#hasTriggers() ? 0 : items.length - (items.length % rowsTogether);
+    const isLarge = items.length >= rowsTogether && !this.#hasTriggers();
+    const together = isLarge ? items.length - (items.length % rowsTogether) : 0;
     const ids: (InsertedId | undefined)[] = [];
     for (let from = 0; from < together; from += rowsTogether) {
       const values: unknown[] = [];
