@@ -46,7 +46,6 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     )})) as item`,
   nameOf: asName,
   unfinishedOf: { column: "unfinished_of", where: sql.raw("unfinished_of is not null") },
-  isUnfinishedOf: (scheduleName) => sql`unfinished_of = ${scheduleName}`,
   joinEach: sql.raw("straight_join"),
   forEach: undefined,
   isLaterLine: (_, after) => sql`dbq_task_logs.id > ${after}`,

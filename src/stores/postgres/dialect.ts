@@ -64,8 +64,6 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
     column: "schedule_name",
     where: sql.raw(`schedule_name is not null and ${isIn(unfinishedStatuses)}`),
   },
-  isUnfinishedOf: (scheduleName) =>
-    sql`schedule_name = ${scheduleName} and schedule_name is not null and ${sql.raw(isIn(unfinishedStatuses))}`,
   joinEach: sql.raw("cross join"),
   forEach: (list, columns, query) =>
     sql`select item.item_place, one.* from ${base.objects(list, columns)} cross join lateral (${query}) as one`,

@@ -51,8 +51,6 @@ export interface Dialect {
   nameOf: Around;
   /** The schedules of tasks that have not finished: the column that an index has, and which tasks have one. */
   unfinishedOf: { column: string; where: SQL };
-  /** Whether a task is one of this schedule's that have not finished. */
-  isUnfinishedOf: (scheduleName: SQL) => SQL;
   /** Whether a log line of this task has an id above `after`, by the index over `task_id, id`. */
   isLaterLine: (taskId: SQL, after: SQL) => SQL;
   /** Whether a column is one of the whole numbers of a JSON array. Uses the column's index, however long the list may be. */

@@ -27,8 +27,6 @@ export const sqliteDialect: Dialect = {
     column: "schedule_name",
     where: sql.raw(`schedule_name is not null and ${isIn(unfinishedStatuses)}`),
   },
-  isUnfinishedOf: (scheduleName) =>
-    sql`schedule_name = ${scheduleName} and schedule_name is not null and ${sql.raw(isIn(unfinishedStatuses))}`,
   joinEach: sql.raw("cross join"),
   forEach: undefined,
   isLaterLine: (_, after) => sql`dbq_task_logs.id > ${after}`,

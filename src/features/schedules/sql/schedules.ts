@@ -89,6 +89,7 @@ const isDue = (d: Dialect, p: Params) =>
   sql`paused_at is null and next_at is not null and next_at <= ${d.now(p)}`;
 
 function readStatements(d: Dialect) {
+  const unfinished = d.unfinishedOf;
   const read = (p: Params) =>
     sql`select ${listed(d, "dbq_schedules", scheduleColumns)}, ${d.millis(d.now(p))} as read_at from dbq_schedules`;
   const named = (p: Params) => sql`
@@ -123,7 +124,8 @@ function readStatements(d: Dialect) {
     /** Which of these schedules have a task that has not finished. */
     unfinished: (p) => sql`
       select item_name from ${d.objects(p.names, itemColumns(["name"]))}
-      where exists (select 1 from ${d.tasks} where ${d.isUnfinishedOf(d.nameOf(itemOf("name")))})`,
+      where exists (
+        select 1 from ${d.tasks} where ${sql.raw(unfinished.column)} = ${d.nameOf(itemOf("name"))} and ${unfinished.where})`,
 
     /** Which of these slots have a task. */
     taken: (p) => sql`
