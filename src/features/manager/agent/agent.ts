@@ -26,7 +26,6 @@ const finalSettleMs = 5_000;
 
 /** An agent between its start and its stop. */
 interface Run {
-  session: string;
   client: Client;
   store: RemoteStore;
   claims: ClaimPolicy;
@@ -95,9 +94,12 @@ export class Agent<C = unknown> extends WorkerEmitter {
   }
 
   async #start(): Promise<void> {
-    const run = this.#newRun();
+    // The stop of an earlier start may have ended the session since this one was asked for.
+    this.#session ??= randomUUID();
+    const session = this.#session;
+    const run = this.#newRun(session);
     this.#run = run;
-    const { session, store, dispatcher, claims } = run;
+    const { store, dispatcher, claims } = run;
     this.#lifecycle.runs({
       stopClaiming: () => {
         dispatcher.stopClaiming();
@@ -118,10 +120,8 @@ export class Agent<C = unknown> extends WorkerEmitter {
     dispatcher.lookForWork();
   }
 
-  #newRun(): Run {
+  #newRun(session: string): Run {
     const { managers, token, ca, concurrency, maxTasksPerChild, context } = this.#options;
-    this.#session ??= randomUUID();
-    const session = this.#session;
     const client = new Client(managers, token, ca);
     const report = (error: unknown, where: string) => this.reportError(error, where);
     const store = new RemoteStore({
@@ -155,7 +155,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
       reportError: report,
     });
     client.onTrouble = (error) => report(error, "asking the Managers, none of which answers");
-    const run = { session, client, store, claims, dispatcher };
+    const run = { client, store, claims, dispatcher };
     const forget = () => {
       this.#run = undefined;
       this.#session = undefined;
@@ -179,7 +179,7 @@ export class Agent<C = unknown> extends WorkerEmitter {
   }
 }
 
-/** Gives up what has not ended, and ends all requests. */
+/** Gives up the tasks that have not ended, and ends all requests. */
 function end({ dispatcher, store }: Pick<Run, "dispatcher" | "store">): void {
   dispatcher.abandon();
   store.close();
