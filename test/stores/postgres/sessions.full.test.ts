@@ -56,6 +56,12 @@ async function terminate(name: string, question: string): Promise<number> {
   return (await schema.client.query(text, [name, question])).rows.length;
 }
 
+/** The backend pids of the sessions of this name. */
+async function pidsOf(name: string): Promise<number[]> {
+  const text = "select pid from pg_stat_activity where application_name = $1";
+  return (await schema.client.query<{ pid: number }>(text, [name])).rows.map(({ pid }) => pid);
+}
+
 /** The backend pids of the notifications that this client of the app received. */
 async function listener(): Promise<{ received: number[]; client: Client }> {
   const client = new Client({ connectionString: schema.url });
@@ -161,9 +167,8 @@ describe.skipIf(isMissing(server))("notifications on Postgres", () => {
     const { received, client } = await listener();
     // Other test files notify, too.
     const own = async () => {
-      const text = "select pid from pg_stat_activity where application_name = $1";
-      const { rows } = await client.query<{ pid: number }>(text, [name]);
-      return received.filter((from) => rows.some(({ pid }) => pid === from));
+      const pids = await pidsOf(name);
+      return received.filter((pid) => pids.includes(pid));
     };
     await insertOne(store);
     // Notifications sent by now arrive before the answer.
@@ -179,17 +184,13 @@ describe.skipIf(isMissing(server))("notifications on Postgres", () => {
     const store = await openedPostgres(url);
     await schema.client.query(emptied);
     const { received } = await listener();
-    const text = "select pid from pg_stat_activity where application_name = $1";
     const notifies = async (act: () => Promise<unknown>) => {
       received.length = 0;
       await act();
-      await vi.waitUntil(
-        async () => {
-          const { rows } = await schema.client.query<{ pid: number }>(text, [name]);
-          return rows.some(({ pid }) => received.includes(pid));
-        },
-        { timeout: 5_000, interval: 5 },
-      );
+      await vi.waitUntil(async () => (await pidsOf(name)).some((pid) => received.includes(pid)), {
+        timeout: 5_000,
+        interval: 5,
+      });
     };
     await store.register(newWorker());
     await notifies(() => insertOne(store));
