@@ -537,7 +537,7 @@ export class LogMovedError extends DatabaseMovedError {
   /** A copy of the database with all that the old log holds; undefined when there was no room for one, or the log was emptied. */
   readonly saved: string | undefined;
 
-  /** @param what happened to the log, and what is lost with it */
+  /** @param what a clause that says what another program did to the log, and which commits are lost */
   constructor(path: string, saved: string | undefined, what = deleted(saved)) {
     super(
       path,

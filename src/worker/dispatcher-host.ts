@@ -33,7 +33,10 @@ export interface DispatcherHost {
   readonly context: unknown;
   readonly maxPayload: number;
   readonly clock?: Clock | undefined;
-  /** Milliseconds between two looks at what it owns: a cancel reaches its function within them. @default 400 */
+  /**
+   * Milliseconds between two looks at the states of the tasks that it owns. A cancel reaches its function within this time.
+   * @default 400
+   */
   readonly checkEvery?: number;
   /** Whether a claim waits at the store until there are tasks: what ends meanwhile is settled beside it. @default none ever waits */
   isClaimWaiting?(): boolean;

@@ -64,7 +64,7 @@ export interface QueueHealth {
   unusedNames: string[];
   /** The functions that have a limit or a pause, and are none of the `functions`: their names may be misspelt. */
   unregisteredLimits: string[];
-  /** What is wrong now, worst first, as `queue.listCauses()` says it: by the same look at workers and tasks. */
+  /** The causes that `queue.listCauses()` lists, worst first. They are found by the same look at workers and tasks as the rest. */
   causes: Cause[];
 }
 

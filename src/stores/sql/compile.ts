@@ -19,7 +19,7 @@ export class Computed {
 export interface Compiled {
   text: string;
   names: readonly (string | Computed)[];
-  /** Of a change of many rows: what it reads of each item. */
+  /** For a change of many rows: the names of the parameters that it reads of each row. */
   columns?: readonly string[];
 }
 

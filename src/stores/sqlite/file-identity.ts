@@ -28,7 +28,7 @@ const glanceFor = 0.25;
 
 type File = BigIntStats | undefined;
 
-/** What is wrong with a file that has several names. */
+/** Says why a file must not have several names, and what to do about it. */
 export const hardLinks =
   'a process that opens it by another hard link has a log of its own, and each writes over what the other commits. Delete the other names, and copy the file with "vacuum into"';
 
@@ -190,7 +190,7 @@ export class FileIdentity {
     return this.#header?.isLost() !== true;
   }
 
-  /** Nobody can read any more what the log held. */
+  /** Another program has emptied the log: the commits that stood in it cannot be read any more. */
   #onEmptied(): void {
     this.#lost = LogMovedError.emptied(this.path);
     lost.add(this);

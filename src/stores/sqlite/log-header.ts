@@ -1,6 +1,7 @@
 /**
- * Notices when another program empties a log that is in use (`: > app.db-wal`): SQLite goes on writing behind the hole, and whoever
- * recovers the log takes it for an empty one. Reading the log drops no locks: SQLite has those on the file and on the index.
+ * Notices when another program empties a log that is in use (`: > app.db-wal`): SQLite goes on writing where it was, the beginning of
+ * the file is blank, and a process that recovers the log takes it for an empty one. Reading the log drops no locks: SQLite has those on
+ * the file and on the index.
  */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 

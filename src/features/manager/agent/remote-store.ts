@@ -58,7 +58,7 @@ type Store = DispatcherHost["store"];
 export interface RemoteStoreHost {
   readonly client: Client;
   readonly session: string;
-  /** Looks for what has become of these tasks, or of all: calls `taskStates`, and ends what the agent has lost. */
+  /** Asks for the states of these tasks, or of all, by `taskStates`, and ends the attempts whose tasks the agent has lost. */
   look(ids?: readonly number[]): void;
   report(error: unknown, where: string): void;
 }
@@ -119,7 +119,7 @@ export class RemoteStore implements Store {
     for (const batch of batches) settled.push(...(await this.#settle(batch)));
     if (!claim) return { settled, claimed: [], more: false, registered: true };
     if (last) return await this.#claim(claim, last, settled);
-    // What has been settled is told before the rest of the pause.
+    // The dispatcher hears first which outcomes were accepted, and then the next claim waits for the end of the pause.
     if (outcomes.length === 0) await this.#waiting(this.#pause());
     return { settled, claimed: [], more: true, registered: true };
   }
@@ -331,7 +331,10 @@ export class RemoteStore implements Store {
     if (lost.length > 0) look(lost);
   }
 
-  /** While a claim waits, the dispatcher settles beside it. Otherwise the next request takes along what has ended by then. */
+  /**
+   * One request at a time: the next one settles the attempts that end meanwhile. While a claim waits for tasks, the dispatcher settles
+   * them beside it.
+   */
   cyclesMayOverlap(): boolean {
     return false;
   }
