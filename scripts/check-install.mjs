@@ -30,6 +30,7 @@ import {
   binaryOf,
   freePort,
   install,
+  longest,
   npmInstall,
   Program,
   root,
@@ -550,7 +551,14 @@ async function connectionRefused(url) {
 async function prepare(chosen) {
   write(tools, { "package.json": "{}" });
   const wanted = [...new Set(chosen.flatMap((kind) => kind.tools ?? []))];
-  const packed = await run({ cwd: root }, "npm", "pack", "--silent", "--pack-destination", folder);
+  const packed = await run(
+    { cwd: root, limit: longest.build },
+    "npm",
+    "pack",
+    "--silent",
+    "--pack-destination",
+    folder,
+  );
   cpSync(join(folder, packed.trim().split("\n").at(-1) ?? ""), tarball);
   if (wanted.length > 0) await install(tools, [...npm(), ...wanted]);
 }

@@ -94,7 +94,7 @@ const figures: Benchmark["figures"] = [
   { name: "all pages, CPU", unit: "ms", better: "lower" },
   { name: "the slowest", unit: "ms", better: "lower", goals: goal },
   { name: "listCauses, p50", unit: "ms", better: "lower" },
-  { name: "listCauses, p95", unit: "ms", better: "lower", goals: [{ must: 50 }] },
+  { name: "listCauses, p95", unit: "ms", better: "lower", goals: [{ must: 50, aim: 50 }] },
   ...measured(0).map(({ name }) => ({ name, unit: "ms", better: "lower" as const })),
 ];
 
