@@ -3,7 +3,7 @@
  * It opens only in the place that it was sealed for: its column and its row are its associated data.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import type { EncryptionKey } from "../../base/options/encryption.ts";
+import type { KeptKey } from "../../base/options/encryption.ts";
 import { isSealed, sealedContent, sealedText } from "../../base/values/sealed.ts";
 
 /** Where a value stands: nowhere else it opens. */
@@ -64,7 +64,7 @@ function newNonce(): Uint8Array {
 /** @param nonce only for tests: a nonce must never be used twice with a key */
 export function seal(
   text: string,
-  { id, key }: EncryptionKey,
+  { id, key }: KeptKey,
   place: Place,
   after?: number,
   nonce: Uint8Array = newNonce(),
@@ -86,25 +86,19 @@ export function seal(
 export type Opened = { text: string; keyId: string; after: number | undefined } | "missing" | "broken";
 
 /** Undefined: the text is not sealed. */
-export function open(
-  text: string,
-  keys: ReadonlyMap<string, EncryptionKey>,
-  place: Place,
-): Opened | undefined {
+export function open(text: string, keys: ReadonlyMap<string, KeptKey>, place: Place): Opened | undefined {
   if (!isSealed(text)) return undefined;
   const content = sealedContent(text) ?? "";
-  const at = content.lastIndexOf(":");
-  const header = content.slice(0, Math.max(0, at));
-  const [, keyId, after] = /^1:([\w.-]{1,64})(?::(\d{1,16}))?$/.exec(header) ?? [];
-  if (keyId === undefined) return "broken";
+  const [begin, header, keyId, after] = /^(1:([\w.-]{1,64})(?::(\d{1,16}))?):/.exec(content) ?? [];
+  if (begin === undefined || header === undefined || keyId === undefined) return "broken";
   const key = keys.get(keyId);
   if (!key) return "missing";
-  const opened = decrypted(content.slice(at + 1), key, associated(header, place));
+  const opened = decrypted(content.slice(begin.length), key, associated(header, place));
   if (opened === undefined) return "broken";
   return { text: opened, keyId, after: after === undefined ? undefined : Number(after) };
 }
 
-function decrypted(base64: string, { key }: EncryptionKey, place: Buffer): string | undefined {
+function decrypted(base64: string, { key }: KeptKey, place: Buffer): string | undefined {
   const data = bytesOf(base64);
   if (data === undefined || data.length < nonceBytes + tagBytes) return undefined;
   const decipher = createDecipheriv(algorithm, key, data.subarray(0, nonceBytes), {

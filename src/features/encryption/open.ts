@@ -1,6 +1,6 @@
 /** Puts encryption over a store that was opened, once its keys are known to be those of the database. */
 import { createHmac } from "node:crypto";
-import type { EncryptionKey, ReadEncryptionOptions } from "../../base/options/encryption.ts";
+import type { KeptKey, ReadEncryptionOptions } from "../../base/options/encryption.ts";
 import type { FullStore } from "../store.ts";
 import type { EncryptionStore } from "./contract.ts";
 import { Sealer } from "./sealer.ts";
@@ -20,17 +20,13 @@ export async function openEncrypted(store: FullStore, options: ReadEncryptionOpt
   }
 }
 
-async function checkKeys(
-  store: EncryptionStore,
-  keys: readonly EncryptionKey[],
-  first: EncryptionKey,
-): Promise<void> {
+async function checkKeys(store: EncryptionStore, keys: readonly KeptKey[], first: KeptKey): Promise<void> {
   const kept = await store.fingerprints();
   for (const key of keys) check(key, kept.get(key.id));
   if (!kept.has(first.id)) check(first, await store.keepFingerprint(first.id, fingerprintOf(first)));
 }
 
-function check(key: EncryptionKey, kept: string | undefined): void {
+function check(key: KeptKey, kept: string | undefined): void {
   if (kept === undefined || kept === fingerprintOf(key)) return;
   throw new TypeError(
     `openQueue: encryption: the key ${JSON.stringify(key.id)} is not the one that has encrypted in this database under this id: ` +
@@ -39,5 +35,5 @@ function check(key: EncryptionKey, kept: string | undefined): void {
 }
 
 /** Tells keys apart, and tells nothing about the key. */
-export const fingerprintOf = ({ key }: EncryptionKey): string =>
+export const fingerprintOf = ({ key }: KeptKey): string =>
   createHmac("sha256", key).update("dbq: the fingerprint of a key").digest("hex").slice(0, 32);

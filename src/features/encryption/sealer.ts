@@ -1,6 +1,6 @@
 /** Which values of a row are encrypted, and for which place. Values are JSON as text, or the texts of an error. */
 import { createHmac } from "node:crypto";
-import type { EncryptionKey, ReadEncryptionOptions } from "../../base/options/encryption.ts";
+import type { KeptKey, ReadEncryptionOptions } from "../../base/options/encryption.ts";
 import { endingIn, withEnding, withoutEnding } from "../../base/values/ending.ts";
 import {
   followedArguments,
@@ -47,20 +47,20 @@ export const errorPlace = (id: number): Place => ({ column: "dbq_tasks.error", r
 const isOwn = (func: string) => func === groupFunction;
 
 export class Sealer {
-  readonly #keys: ReadonlyMap<string, EncryptionKey>;
-  readonly #first: EncryptionKey;
+  readonly #keys: ReadonlyMap<string, KeptKey>;
+  readonly #first: KeptKey;
   readonly #functions: ReadonlySet<string> | undefined;
   readonly required: boolean;
 
   constructor({ keys, functions, required }: ReadEncryptionOptions) {
     this.#keys = new Map(keys.map((key) => [key.id, key]));
-    this.#first = keys[0] as EncryptionKey;
+    this.#first = keys[0] as KeptKey;
     this.#functions = functions;
     this.required = required;
   }
 
   /** The key that encrypts. */
-  get first(): EncryptionKey {
+  get first(): KeptKey {
     return this.#first;
   }
 

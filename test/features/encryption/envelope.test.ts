@@ -1,8 +1,10 @@
 /** One encrypted value: known answers, and that whatever is changed about it is refused. */
+import { createSecretKey } from "node:crypto";
 import { expect, test } from "vitest";
 import { open, seal } from "../../../src/features/encryption/envelope.ts";
 
-const key = { id: "2026-11", key: Uint8Array.from({ length: 32 }, (_, i) => i) };
+const bytes = Uint8Array.from({ length: 32 }, (_, i) => i);
+const key = { id: "2026-11", key: createSecretKey(bytes) };
 const keys = new Map([[key.id, key]]);
 const place = { column: "dbq_tasks.result", row: 41 };
 const nonce = Uint8Array.from({ length: 12 }, (_, i) => 255 - i);
@@ -37,7 +39,7 @@ test("a text that is not sealed is no such text, and one of an unknown key is mi
 test("a value opens in no other column, row, or with another key of its id", () => {
   expect(opened(known, { ...place, row: 42 })).toBe("broken");
   expect(opened(known, { ...place, column: "dbq_tasks.args" })).toBe("broken");
-  const other = { id: key.id, key: Uint8Array.from(key.key).fill(9, 0, 1) };
+  const other = { id: key.id, key: createSecretKey(Uint8Array.from(bytes).fill(9, 0, 1)) };
   expect(opened(known, place, new Map([[key.id, other]]))).toBe("broken");
 });
 
