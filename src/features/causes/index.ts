@@ -5,7 +5,7 @@ import type { Diagnosis } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
 import type { BriefLook } from "../inspect/methods.ts";
 import { internalsOf, type Queue, requestsOf } from "../queue.ts";
-import { attemptsOf } from "../stats/methods.ts";
+import { attemptsOf, type FunctionStats } from "../stats/methods.ts";
 import type { Level, StartedTask } from "./contract.ts";
 import type { Facts } from "./facts.ts";
 import { causesIn } from "./find.ts";
@@ -17,25 +17,37 @@ import { CauseWatches } from "./watch.ts";
 /** Rows and levels that are looked at: 10,000 rows in about 20 ms. */
 const most = { running: 5_000, crashed: 2_000, piled: 10_000, ended: 2_000, next: 5_000, levels: 10 };
 
-/** Milliseconds that facts about the database stay known: they change slowly, and reading them takes longer than all else. */
-const databaseAge = 10_000;
+/**
+ * Milliseconds that facts about the database, and how long functions take as a rule, stay known: they change slowly, and reading them
+ * takes longer than all else.
+ */
+const slowAge = 10_000;
+
+/** What is read seldom. */
+interface Slow {
+  database: () => Promise<Diagnosis[]>;
+  usual: () => Promise<FunctionStats[]>;
+}
 
 export function causes(queue: Queue): Feature {
   const { store } = internalsOf(queue);
-  const database = keptFor(databaseAge, () => queue.diagnose());
+  const slow: Slow = {
+    database: keptFor(slowAge, () => queue.diagnose()),
+    usual: keptFor(slowAge, () => queue.functionStats()),
+  };
   const watches = new CauseWatches(queue, async () => (await thresholdsOf(store.causes)).endedAfter);
   const iterators: Pick<CauseMethods, "watchCauses"> = { watchCauses: (options) => watches.watch(options) };
   const methods: Omit<CauseMethods, "watchCauses"> = {
-    listCauses: async () => causesIn(await factsOf(queue, database)),
+    listCauses: async () => causesIn(await factsOf(queue, slow)),
     causeThresholds: () => thresholdsOf(requestsOf(queue).causes),
     setCauseThresholds: (changes) => setThresholds(store.causes, changes),
   };
-  const causesOf = async (look: BriefLook) => causesIn(await factsOf(queue, database, look));
+  const causesOf = async (look: BriefLook) => causesIn(await factsOf(queue, slow, look));
   return { methods, iterators, shared: { causesOf } };
 }
 
 /** One query after another: a look takes one connection of the queue's pool, not all. */
-async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>, look?: BriefLook): Promise<Facts> {
+async function factsOf(queue: Queue, slow: Slow, look?: BriefLook): Promise<Facts> {
   const { shared } = internalsOf(queue);
   const { causes, stats } = requestsOf(queue);
   // This process's clock may be apart from the one that has written since when something is paused.
@@ -50,13 +62,13 @@ async function factsOf(queue: Queue, database: () => Promise<Diagnosis[]>, look?
   return {
     now,
     thresholds,
-    database: known ?? (await database()),
+    database: known ?? (await slow.database()),
     health,
     backlog: pending,
     limits,
     recent: attemptsOf(await stats.counts(minuteOf(now - thresholds.failingWithin))),
     // How long functions take as a rule matters only if one has run for longer than `hungAfter`.
-    usual: running.some(({ age }) => age > thresholds.hungAfter) ? await queue.functionStats() : [],
+    usual: running.some(({ age }) => age > thresholds.hungAfter) ? await slow.usual() : [],
     running,
     crashes: await causes.crashes(thresholds.crashingWithin, most.crashed),
     piles: await causes.piles(thresholds.pilingTasks, most.piled),

@@ -41,6 +41,7 @@ export interface NewStep extends Pick<StoredStep, "name" | "seq" | "value" | "er
 export interface NewChild {
   name: string;
   seq: number;
+  /** The store sets its parent and its root. */
   task: NewTask;
 }
 

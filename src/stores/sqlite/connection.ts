@@ -94,7 +94,8 @@ export class SqliteConnection {
     const ids: (InsertedId | undefined)[] = [];
     for (let from = 0; from < together; from += rowsTogether) {
       const values: unknown[] = [];
-      for (const item of items.slice(from, from + rowsTogether)) values.push(...bind(names, item, now));
+      for (let i = from; i < from + rowsTogether; i += 1)
+        for (const name of names) values.push(name === "now" ? now : (items[i] as Params)[name]);
       const last = this.#insert(this.#ofManyRows(query), values) ?? 0;
       for (let before = rowsTogether - 1; before >= 0; before -= 1) ids.push(idBefore(last, before));
     }

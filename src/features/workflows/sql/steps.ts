@@ -204,15 +204,22 @@ export class StepOperations {
     const there = again ? yield* this.steps(taskId) : [];
     const known = new Map(there.filter(({ undo }) => undo !== "done").map((one) => [one.name, one]));
     const newChildren = children.filter(({ name }) => !known.has(name));
+    // In place: there may be very many of them, and a copy of each is the largest thing that their parent makes.
+    for (const { task } of newChildren) {
+      task.parentId = taskId;
+      task.rootId = rootId;
+    }
     const inserted = yield* this.#tasks.insert(
-      newChildren.map(({ task }) => ({ ...task, parentId: taskId, rootId })),
+      newChildren.map(({ task }) => task),
       "report",
     );
-    const own = { taskId, generationId, value: null, error: null, startedAt: null, undoState: null };
-    const starts = newChildren.map(({ name, seq }, i) => ({ ...own, name, seq, childId: inserted[i]?.id }));
+    const starts = newChildren.map(({ name, seq }, i) => ({
+      ...{ taskId, generationId, name, seq, value: null, error: null, startedAt: null, undoState: null },
+      childId: inserted[i]?.id,
+    }));
     const results = steps
       .filter(({ name }) => !known.has(name))
-      .map((one) => ({ ...own, ...one, childId: null, undoState: undoStateOf(one) }));
+      .map((one) => ({ ...one, taskId, generationId, childId: null, undoState: undoStateOf(one) }));
     for (const { name, again } of results)
       if (again) yield* count(this.#s.deleteStep, { taskId, name }, false);
     yield* insertAll(this.#s.insertStep, [...starts, ...results]);
