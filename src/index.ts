@@ -142,7 +142,7 @@ export { grafanaDashboard } from "./features/metrics/grafana.ts";
 export { metricsText } from "./features/metrics/prometheus.ts";
 export { alertRules } from "./features/metrics/rules.ts";
 /** @internal For commands that list tasks. */
-export { listBeginnings } from "./features/operate/listed.ts";
+export { getRunBeginning, listBeginnings } from "./features/operate/listed.ts";
 /** @internal What commands show of tasks. */
 export { redactOf, type Show, showing, shownRun } from "./features/operate/shown.ts";
 /** @internal What the command line says after it has resumed something. */

@@ -17,7 +17,7 @@ import type { LookMethods } from "./look/methods.ts";
 import type { ScheduleMethods, SchedulesWithin } from "./schedules/methods.ts";
 import type { StatsMethods } from "./stats/methods.ts";
 import type { FullRequestStore, FullStore } from "./store.ts";
-import type { WorkflowMethods, WorkflowsWithin } from "./workflows/methods.ts";
+import type { GetRunOptions, Run, WorkflowMethods, WorkflowsWithin } from "./workflows/methods.ts";
 
 /** The queue inside a transaction. Its tasks exist only if the transaction commits, and no worker sees them before. */
 export interface QueueWithin<Tx> extends CoreWithin<Tx>, SchedulesWithin<Tx>, WorkflowsWithin<Tx> {}
@@ -72,6 +72,8 @@ export interface Shared {
   briefLook(): Promise<BriefLook>;
   /** What `listCauses()` finds, by a look that was had already. @throws DatabaseError */
   causesOf(look: BriefLook): Promise<Cause[]>;
+  /** `getRun` with so many characters of each text of its tasks and steps, from its begin. @throws as `getRun` */
+  runBeginning(id: number, options: GetRunOptions | undefined, characters: number): Promise<Run | undefined>;
   /**
    * The same queue over connections of its own, which write nothing: for people who look. Its `close` leaves this one open.
    * @throws DatabaseError

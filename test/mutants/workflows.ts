@@ -191,8 +191,8 @@ export const workflowFaults: readonly Mutant[] = [
     name: "children-have-no-root",
     why: "Nobody finds all tasks of a tree by one column.",
     in: "StepOperations.#insert",
-    find: "({ ...task, parentId: taskId, rootId })",
-    replace: "({ ...task, parentId: taskId, rootId: null })",
+    find: "task.rootId = rootId;",
+    replace: "task.rootId = null;",
     caughtBy: onSqlite("children", knowEachOther),
   },
   {

@@ -57,7 +57,7 @@ export function toListedTask({ cut, exactId, ...record }: TaskBeginning): Listed
 }
 
 /** An error as dbq writes it begins with its name and message. */
-function errorBeginning(text: string): TaskError {
+export function errorBeginning(text: string): TaskError {
   const character = String.raw`(?:[^"\\]|\\u[\da-f]{4}|\\[^u])`;
   const found = new RegExp(`^\\{"name":"(${character}*)","message":"(${character}*)`, "i").exec(
     withoutEnding(text),

@@ -56,9 +56,9 @@ export function printRun(run: Run): void {
   }
 }
 
-function stepRow({ name, value, error, startedAt, endedAt }: RunStep): Cell[] {
+function stepRow({ name, value, error, startedAt, endedAt, cut }: RunStep): Cell[] {
   const took = startedAt === null ? "" : span(endedAt.getTime() - startedAt.getTime());
-  const text = value === undefined ? "" : jsonText(value);
+  const text = cut ? String(value) : value === undefined ? "" : jsonText(value);
   const outcome = error === null ? shortened(text, longestValue) : `failed: ${errorText(error)}`;
   return [shortened(name, 60), took, outcome];
 }

@@ -1,5 +1,6 @@
 /** Runs as the dashboard shows them: a tree of bounded size, and the times that its bars span. */
 import type { ListedTask } from "../../base/values/records.ts";
+import { getRunBeginning } from "../operate/listed.ts";
 import type { ShownRun } from "../operate/shown.ts";
 import type { Queue } from "../queue.ts";
 import type { Run, RunStep } from "../workflows/methods.ts";
@@ -8,13 +9,13 @@ import type { Run, RunStep } from "../workflows/methods.ts";
 const mostLines = 1_000;
 
 /**
- * `queue.getRun`, with at most `limit` steps and `limit` children of each task, and `mostLines` of all of them together: those next to
+ * `queue.getRun` without long texts, with at most `limit` steps and `limit` children of each task, and `mostLines` of all of them together: those next to
  * the root come first. `more` is true where some were left out.
  * @throws DatabaseError
  */
 export async function readRun(reader: Queue, id: number, limit: number): Promise<Run | undefined> {
   const of = { depth: 2, limit };
-  const top = await reader.getRun(id, of);
+  const top = await getRunBeginning(reader, id, of);
   if (!top) return undefined;
   let left = mostLines;
   const take = (run: Run, what: "steps" | "children"): void => {
@@ -32,7 +33,7 @@ export async function readRun(reader: Queue, id: number, limit: number): Promise
     take(run, "children");
     for (const [i, child] of run.children.entries()) {
       // The children of this child were not read.
-      const whole = child.more && left > 0 ? await reader.getRun(child.task.id, of) : undefined;
+      const whole = child.more && left > 0 ? await getRunBeginning(reader, child.task.id, of) : undefined;
       run.children[i] = whole ?? child;
       all.push(whole ?? child);
     }

@@ -1,7 +1,8 @@
 /** What people read of encrypted tasks: beginnings of texts, for which a text that was cut is read as a whole. */
+import { bytesOfText, cutTexts } from "../../base/values/cut-texts.ts";
 import { hasSealed } from "../../base/values/sealed.ts";
 import type { TaskStore } from "../../store.ts";
-import type { TaskBeginning, TaskJson, TaskRecord } from "../../task.ts";
+import type { TaskBeginning, TaskRecord } from "../../task.ts";
 import type { LookStore, TaskEdit } from "../look/contract.ts";
 import type { Sealer } from "./sealer.ts";
 
@@ -70,15 +71,9 @@ const textOf = ({ args, kwargs, error }: TaskRecord, characters: number): string
   [args, kwargs, error ?? ""].map((text) => [...text].slice(0, characters).join("")).join("\n");
 
 function beginningOf(beginning: TaskBeginning, task: TaskRecord, characters: number): TaskBeginning {
-  const cut: Partial<Record<TaskJson, number>> = { ...beginning.cut };
-  const texts: Partial<Pick<TaskRecord, TaskJson>> = {};
-  for (const column of columns) {
-    const text = task[column];
-    delete cut[column];
-    if (text === null) continue;
-    const all = text.length > characters ? [...text] : [];
-    if (all.length > characters) cut[column] = Buffer.byteLength(text);
-    texts[column] = all.length > characters ? all.slice(0, characters).join("") : text;
-  }
-  return { ...beginning, ...texts, cut };
+  const { args, kwargs, result, error } = task;
+  const texts = { args, kwargs, result, error: error ?? null };
+  const { meta } = beginning.cut;
+  const cut = cutTexts(texts, columns, characters, bytesOfText);
+  return { ...beginning, ...texts, cut: meta === undefined ? cut : { ...cut, meta } };
 }

@@ -1,4 +1,6 @@
 /** The encrypted values of workflows. */
+import { bytesOfText, cutTexts } from "../../base/values/cut-texts.ts";
+import { hasSealed } from "../../base/values/sealed.ts";
 import type { NewTask } from "../../store.ts";
 import type { NewGroup, StoredStep, WorkflowStore, WorkflowWrites } from "../workflows/contract.ts";
 import type { Claims } from "./claims.ts";
@@ -56,14 +58,42 @@ function chainToInsert(sealer: Sealer, tasks: readonly NewTask[]): NewTask[] {
   });
 }
 
+const jsonFields = ["value", "error", "undoError"] as const;
+
+type StepReads = Pick<WorkflowStore, "steps" | "firstSteps" | "step">;
+
+function encryptedSteps(inner: StepReads, open: (taskId: number, step: StoredStep) => StoredStep): StepReads {
+  const isPart = ({ cut, ...texts }: StoredStep) =>
+    jsonFields.some((field) => cut?.[field] !== undefined && hasSealed(texts[field] ?? ""));
+  const openedBeginning = async (taskId: number, step: StoredStep, characters: number) => {
+    if (!isPart(step)) return open(taskId, step);
+    const whole = open(taskId, (await inner.step(taskId, step.name)) ?? step);
+    const cut = cutTexts(whole, jsonFields, characters, bytesOfText);
+    return { ...whole, cut };
+  };
+  return {
+    steps: async (taskId) => (await inner.steps(taskId)).map((step) => open(taskId, step)),
+    firstSteps: async (taskId, limit, characters) => {
+      const found = await inner.firstSteps(taskId, limit, characters);
+      if (characters === undefined) return found.map((step) => open(taskId, step));
+      const steps: StoredStep[] = [];
+      // One after the other: of those that are very large, one is in memory.
+      for (const step of found) steps.push(await openedBeginning(taskId, step, characters));
+      return steps;
+    },
+    step: async (taskId, name) => {
+      const step = await inner.step(taskId, name);
+      return step && open(taskId, step);
+    },
+  };
+}
+
 export function encryptedWorkflows(inner: WorkflowStore, sealer: Sealer, claims: Claims): WorkflowStore {
-  const opened = (taskId: number, steps: readonly StoredStep[]) =>
-    steps.map((step) => openStep(sealer, taskId, step, claims.requires(taskId)));
+  const open = (taskId: number, step: StoredStep) => openStep(sealer, taskId, step, claims.requires(taskId));
   return {
     ...inner,
+    ...encryptedSteps(inner, open),
     writes: encryptedWrites(inner.writes, sealer, claims),
-    steps: async (taskId) => opened(taskId, await inner.steps(taskId)),
-    firstSteps: async (taskId, limit) => opened(taskId, await inner.firstSteps(taskId, limit)),
     write: (task, steps, children) =>
       inner.write(
         task,
@@ -78,7 +108,7 @@ export function encryptedWorkflows(inner: WorkflowStore, sealer: Sealer, claims:
       const required = sealer.required && sealer.coversAll;
       return {
         ...waited,
-        steps: opened(task.id, waited.steps),
+        steps: waited.steps.map((step) => open(task.id, step)),
         completed: waited.completed.map(({ id, result }) => ({
           id,
           result: result && sealer.open(result, resultPlace(id), required),

@@ -27,7 +27,12 @@ export interface StoredStep {
   /** Milliseconds since 1970; `null`: it is not known. */
   startedAt: number | null;
   endedAt: number;
+  /** The bytes of each text of which only the beginning is there. @default none */
+  cut?: Readonly<Partial<Record<StepJson, number>>>;
 }
+
+/** The fields of a step that are JSON. */
+export type StepJson = "value" | "error" | "undoError";
 
 /** A step to store. */
 export interface NewStep extends Pick<StoredStep, "name" | "seq" | "value" | "error" | "startedAt"> {
@@ -155,8 +160,11 @@ export interface WorkflowStore {
   /** All steps of a task, in the order in which they were stored. */
   steps(taskId: number): Promise<StoredStep[]>;
 
-  /** The first `limit` of them, without those that started children. */
-  firstSteps(taskId: number, limit: number): Promise<StoredStep[]>;
+  /** The first `limit` of them, without those that started children. @param characters of each text, from its begin @default all */
+  firstSteps(taskId: number, limit: number, characters?: number): Promise<StoredStep[]>;
+
+  /** One step of a task; undefined: it has none of this name. */
+  step(taskId: number, name: string): Promise<StoredStep | undefined>;
 
   /** How many steps a task has stored, without those that started children. */
   countSteps(taskId: number): Promise<number>;

@@ -4,7 +4,7 @@ import { type Act, actOn } from "../../base/runtime/maybe-promise.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
 import type { Feature } from "../../worker/feature.ts";
 import { deletingJob } from "../../worker/pruning.ts";
-import { internalsOf, requestsOf } from "../queue.ts";
+import { internalsOf, requestsOf, type Shared } from "../queue.ts";
 import type { FullTransaction } from "../store.ts";
 import { Actions } from "./actions.ts";
 import { stepsBefore } from "./earlier-steps.ts";
@@ -25,8 +25,11 @@ export function workflows(queue: CoreQueue): Feature {
   const pruning = deletingJob("deleting old events", eventsEvery, (most) =>
     store.workflows.pruneEvents(eventsKept, most),
   );
+  const runBeginning: Shared["runBeginning"] = (id, options, characters) =>
+    getRun(queue, taskId(id, "getRun"), options, characters);
   return {
     methods: { ...methodsOf(queue), retryTask: retryMethod(queue) },
+    shared: { runBeginning },
     within: (inside, settings) => {
       const actions = new Actions((inside as FullTransaction).workflows, settings);
       return writesOf(actOn(actions, settings.synchronous));

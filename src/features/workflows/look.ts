@@ -3,10 +3,17 @@ import type { AwaitOptions } from "../../base/options/options.ts";
 import { integer, label, readOptions } from "../../base/options/validators.ts";
 import { decode } from "../../base/values/codec.ts";
 import { groupBy } from "../../base/values/group-by.ts";
-import { errorOf, readable, toTask } from "../../base/values/records.ts";
+import {
+  errorBeginning,
+  errorOf,
+  type ListedTask,
+  readable,
+  toListedTask,
+  toTask,
+} from "../../base/values/records.ts";
 import { TaskNotFoundError } from "../../errors.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
-import { isFinished, type Task, type TaskError, type TaskRecord, taskStatuses } from "../../task.ts";
+import { isFinished, type Task, type TaskRecord, taskStatuses } from "../../task.ts";
 import { internalsOf, requestsOf } from "../queue.ts";
 import { groupFunction, mostCountedWaits, type StoredStep, type StoredWait } from "./contract.ts";
 import type {
@@ -25,25 +32,29 @@ const runReaders = { depth: integer(1, 1_000), limit: integer(1, 100_000), total
 interface Budget {
   readonly limit: number;
   left: number;
+  readonly characters: number | undefined;
 }
 
-/** Level by level: so many queries as there are levels, and some for each task with steps or children. */
+/**
+ * Level by level: so many queries as there are levels, and some for each task with steps or children.
+ * @param characters of each text of a task or step, from its begin @default all
+ */
 export async function getRun(
   queue: CoreQueue,
   id: number,
   options: GetRunOptions | undefined,
+  characters?: number,
 ): Promise<Run | undefined> {
   const read = readOptions<Required<GetRunOptions>>(options, "getRun", runReaders);
   const { depth = 10, limit = 1_000, total = 100_000 } = read;
-  const [record] = await requestsOf(queue).get([id]);
-  if (!record) return undefined;
-  const top = emptyRun(record);
-  const budget: Budget = { limit, left: total };
+  const [top] = await runsOf(queue, [id], characters);
+  if (!top) return undefined;
+  const budget: Budget = { limit, left: total, characters };
   for (let [level, levels] = [[top], depth]; level.length > 0; levels -= 1) {
     // A task without steps and children has no mark.
     const known = level.filter(({ record: { rootId } }) => rootId !== null);
     await addSteps(queue, known, budget);
-    level = await addChildren(queue, known, levels > 1 ? budget : { limit: 0, left: 0 });
+    level = await addChildren(queue, known, levels > 1 ? budget : { ...budget, limit: 0, left: 0 });
   }
   return top.run;
 }
@@ -53,10 +64,16 @@ interface Found {
   run: Run;
 }
 
-const emptyRun = (record: TaskRecord): Found => ({
-  record,
-  run: { task: toTask(record), steps: [], waits: [], children: [], more: false },
-});
+/** Those that are there, in any order, without their steps and children. */
+async function runsOf(queue: CoreQueue, ids: readonly number[], characters?: number): Promise<Found[]> {
+  if (ids.length === 0) return [];
+  const store = requestsOf(queue);
+  const runOf = (task: ListedTask): Run => ({ task, steps: [], waits: [], children: [], more: false });
+  if (characters === undefined)
+    return (await store.get(ids)).map((record) => ({ record, run: runOf(toTask(record)) }));
+  const found = await store.look.get(ids, characters);
+  return found.map((record) => ({ record, run: runOf(toListedTask(record)) }));
+}
 
 /** The first of these that may be read. */
 function take<T>(list: readonly T[], budget: Budget): readonly T[] {
@@ -80,7 +97,7 @@ async function addSteps(queue: CoreQueue, level: readonly Found[], budget: Budge
   const ids = unfinished.map(({ record }) => record.id);
   const waits = groupBy(await workflows.openWaits(ids, limit + 1), ({ taskId }) => taskId);
   for (const { record, run } of level) {
-    const steps = await workflows.firstSteps(record.id, asked(budget));
+    const steps = await workflows.firstSteps(record.id, asked(budget), budget.characters);
     const taken = take(steps, budget);
     run.steps = taken.map(toRunStep);
     if (steps.length > taken.length)
@@ -102,16 +119,10 @@ async function addChildren(queue: CoreQueue, level: readonly Found[], budget: Bu
       leaveOut(run, "children", (await countOf(queue, record.id)) - ids.length);
     ofParents.push({ run, ids });
   }
-  const records = await getAll(
-    queue,
-    ofParents.flatMap(({ ids }) => ids),
-  );
-  const byId = new Map(records.map((record) => [record.id, record]));
+  const children = ofParents.flatMap(({ ids }) => ids);
+  const byId = new Map((await runsOf(queue, children, budget.characters)).map((one) => [one.record.id, one]));
   return ofParents.flatMap(({ run, ids }) => {
-    const kept = ids.flatMap((id) => {
-      const one = byId.get(id);
-      return one ? [emptyRun(one)] : [];
-    });
+    const kept = ids.flatMap((id) => byId.get(id) ?? []);
     run.children = kept.map((one) => one.run);
     return kept;
   });
@@ -126,15 +137,30 @@ async function getAll(queue: CoreQueue, ids: readonly number[]): Promise<TaskRec
   return ids.length === 0 ? [] : await requestsOf(queue).get(ids);
 }
 
-const toRunStep = ({ name, value, error, startedAt, endedAt, undo, undoError }: StoredStep): RunStep => ({
+const toRunStep = ({ name, startedAt, endedAt, undo, cut = {}, ...texts }: StoredStep): RunStep => ({
   name,
-  value: value === null ? undefined : readable(value, (text) => decode(text, "value")),
-  error: error === null ? null : (readable(error, (text) => JSON.parse(text)) as TaskError),
+  ...outcomeOf(texts, cut),
   startedAt: startedAt === null ? null : new Date(startedAt),
   endedAt: new Date(endedAt),
   ...(undo && { undo }),
-  ...(undoError !== null && { undoError: errorOf(undoError) }),
+  ...(cut.value !== undefined && { cut: { value: cut.value } }),
 });
+
+/** A text of which only the beginning is there is no JSON. */
+function outcomeOf(
+  { value, error, undoError }: Pick<StoredStep, "value" | "error" | "undoError">,
+  cut: NonNullable<StoredStep["cut"]>,
+): Pick<RunStep, "value" | "error" | "undoError"> {
+  const valueIn = (text: string) =>
+    cut.value === undefined ? readable(text, (json) => decode(json, "value")) : text;
+  const errorIn = (text: string, bytes: number | undefined) =>
+    bytes === undefined ? errorOf(text) : errorBeginning(text);
+  return {
+    value: value === null ? undefined : valueIn(value),
+    error: error === null ? null : errorIn(error, cut.error),
+    ...(undoError !== null && { undoError: errorIn(undoError, cut.undoError) }),
+  };
+}
 
 const toRunWait = ({ kind, target, deadline }: StoredWait): RunWait => ({
   kind,

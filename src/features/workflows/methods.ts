@@ -1,7 +1,9 @@
 /** What the methods of a queue for workflows, groups and chains take and give. */
+
 import type { AwaitOptions } from "../../base/options/options.ts";
 import type { WithinResult } from "../../base/runtime/within-result.ts";
 import type { Enqueueable } from "../../base/tasks/enqueueable.ts";
+import type { ListedTask } from "../../base/values/records.ts";
 import type { MaybePromise } from "../../store.ts";
 import type { Task, TaskError, TaskId, TaskStatus } from "../../task.ts";
 
@@ -48,6 +50,8 @@ export interface RunStep {
   undo?: "wanted" | "done" | "failed" | "unknown";
   /** With what its undo has failed. */
   undoError?: TaskError;
+  /** There when only the beginning of its value is there, as a text: the length of all of it in bytes. */
+  cut?: { value: number };
 }
 
 /** What a task waits for. */
@@ -61,7 +65,8 @@ export interface RunWait {
 
 /** A task with its steps, what it waits for, and its children. */
 export interface Run<R = unknown> {
-  task: Task<R>;
+  /** Of `getRunBeginning`, as in its lists. */
+  task: Task<R> & Pick<ListedTask, "cut">;
   /** In the order in which they were stored. */
   steps: RunStep[];
   waits: RunWait[];

@@ -5,6 +5,7 @@
 
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { AttemptOutcome } from "../../base/tasks/history.ts";
+import { cutTexts } from "../../base/values/cut-texts.ts";
 import type {
   StoredAttempt,
   StoredLogLine,
@@ -111,15 +112,7 @@ export function beginningColumns(d: Dialect, characters: number, givenKey = fals
 
 export function toTaskBeginning(row: Row, characters: number): TaskBeginning {
   const record = toTaskRecord(row);
-  const cut: Partial<Record<TaskJson, number>> = {};
-  for (const [i, field] of jsonFields.entries()) {
-    const text = record[field] ?? "";
-    // A character outside of the Basic Multilingual Plane has a length of two.
-    const all = text.length > characters ? [...text] : [];
-    if (all.length <= characters) continue;
-    record[field] = all.slice(0, characters).join("");
-    cut[field] = int(row[taskColumns.length + i]);
-  }
+  const cut = cutTexts(record, jsonFields, characters, (i) => int(row[taskColumns.length + i]));
   return { ...record, cut, exactId: textOrNull(row[taskColumns.length + jsonFields.length]) };
 }
 

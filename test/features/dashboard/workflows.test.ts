@@ -75,6 +75,25 @@ test("the tasks that wait for one event have pages, the oldest first", async () 
   expect((await desk.api("/api/workflows?event=opened&after=x")).status).toBe(400);
 });
 
+test("a run's page shows the beginning of a long value, and reads no more of it", async () => {
+  const queue = await temporaryQueue();
+  await startedWorker(queue);
+  const export_ = task(uniqueName("export"), async (_rows: string) => {
+    await step("rows", () => "r".repeat(500_000));
+  });
+  const id = await queue.enqueueTask(export_, "a".repeat(500_000));
+  await queue.awaitTaskCompletion(id, { timeout: "20s" });
+  const desk = await openDesk({}, queue);
+  const { run } = await runOf(desk, `/api/workflows/${id}`);
+  expect(run.task.cut).toEqual({ args: 500_004 });
+  expect(run.steps[0]?.cut).toEqual({ value: 500_002 });
+  const html = await pageOf(desk, `/workflows/${id}`);
+  expect(wordsOf(html)).toContain("500,002 bytes");
+  expect(html).toContain("The first 2,000 characters.");
+  expect(html).toContain(`"${"r".repeat(1_999)}`.replace('"', "&quot;"));
+  expect(html.length).toBeLessThan(20_000);
+});
+
 test("the workflows that were active last and the tasks that wait have pages, the newest first", async () => {
   const queue = await temporaryQueue();
   await startedWorker(queue, { concurrency: 1, pollInterval: 50 });

@@ -6,6 +6,7 @@ import { child, step, waitForEvent } from "../../../src/features/workflows/steps
 import {
   currentTask,
   type EncryptionOptions,
+  getRunBeginning,
   type Queue,
   remoteTask,
   type Task,
@@ -591,6 +592,29 @@ export function encryptionCases(make: MakeRaw): void {
     expect(listed?.cut).toEqual({ args: marker.length + 10_000 + 5 });
     const [found] = await look.texts({}, 1_000, { after: undefined, from: undefined });
     expect(found?.text).toContain(marker);
+  });
+
+  test("a run for a page shows the beginnings of long encrypted values, and reads no others in part", async () => {
+    const raw = await make();
+    const queue = await openWith(raw, { keys: [newKey("a")] });
+    const stepping = task(uniqueName("stepping"), async () => {
+      await step("long", () => `${marker} ${"x".repeat(10_000)}`);
+      await step("short", () => marker);
+    });
+    await startedWorker(queue);
+    const id = await queue.enqueueTask(stepping);
+    await queue.awaitTaskCompletion(id, soon);
+    const run = await getRunBeginning(queue, id);
+    expect(run?.steps).toMatchObject([
+      {
+        value: `"${marker} ${"x".repeat(2_000 - marker.length - 2)}`,
+        cut: { value: marker.length + 10_003 },
+      },
+      { value: marker },
+    ]);
+    expect(run?.steps[1]).not.toHaveProperty("cut");
+    const blind = await openWith(raw);
+    expect(JSON.stringify(await getRunBeginning(blind, id))).not.toContain(marker);
   });
 
   test("changed arguments of a waiting task are encrypted, and the unique key's holder is replaced by encrypted ones", async () => {

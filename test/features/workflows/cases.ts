@@ -14,7 +14,9 @@ import {
 import {
   CancelTask,
   currentTask,
+  getRunBeginning,
   type Queue,
+  type Run,
   type TaskFunction,
   type WorkerOptions,
 } from "../../../src/index.ts";
@@ -715,6 +717,32 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect(await queue.getRun(id, { total: 1 })).toMatchObject({
         ...{ steps: [{ name: "one" }], children: [], more: true, leftOut: { steps: 1, children: 3 } },
       });
+    });
+
+    test("a run for a page has the beginnings of long texts, counted in characters, and the bytes of the whole ones", async () => {
+      const queue = await start();
+      const long = "🙂".repeat(100_000);
+      const leaf = named((_text: string) => long, atOnce);
+      const flow = named(async () => {
+        await step("short", () => ({ n: 1 }));
+        await step("long", () => long);
+        await step("fails", () => {
+          throw new RangeError(`no ${"é".repeat(10_000)}`);
+        }).catch(() => {});
+        await child(leaf, long);
+      });
+      const id = await queue.enqueueTask(flow);
+      await end(queue, id);
+      const { steps, children } = (await getRunBeginning(queue, id)) as Run;
+      const beginning = `"${"🙂".repeat(1_999)}`;
+      expect(steps).toMatchObject([
+        { name: "short", value: { n: 1 } },
+        { name: "long", value: beginning, cut: { value: 400_002 } },
+        { name: "fails", error: { name: "RangeError", message: expect.stringMatching(/^no é{1000}/) } },
+      ]);
+      expect(JSON.stringify(steps[2]).length).toBeLessThan(2_200);
+      expect(children[0]?.task).toMatchObject({ result: beginning, cut: { args: 400_004, result: 400_002 } });
+      expect((await queue.getRun(id))?.steps[1]).toMatchObject({ value: long });
     });
 
     test("thousands of children, which take several transactions, each give the end that is theirs", async () => {

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { printable } from "../../../base/text/escapes.ts";
-import type { Attempt, Hold, Run, Task, TaskError, TaskLog, TaskWaits } from "../../../index.ts";
+import type { Attempt, Hold, Queue, Run, Task, TaskError, TaskLog, TaskWaits } from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { causesOf } from "../failure.ts";
 import { rateText } from "../health-tables.ts";
@@ -40,7 +40,7 @@ export function addShow(program: Command): void {
 async function show(id: number, options: CommonOptions): Promise<void> {
   const { redactOf, shownRun, TaskNotFoundError, taskWaits } = await import("../../../index.ts");
   await withExistingQueue(options, async (queue) => {
-    const found = await queue.getRun(id, { total: mostShown });
+    const found = await (options.json ? queue.getRun(id, { total: mostShown }) : runToPrint(queue, id));
     if (found === undefined) throw new TaskNotFoundError(id);
     const waits = await taskWaits(queue, found.task);
     const run = redactOf(queue) ? shownRun(found, await showingOf(queue)) : found;
@@ -54,6 +54,14 @@ async function show(id: number, options: CommonOptions): Promise<void> {
     if (options.json) json({ ...task, attempts, logs, ...waits, ...runRecord(run) });
     else print(run, waits, attempts, logs);
   });
+}
+
+/** The whole task, and of its steps and children what fits in a line. */
+async function runToPrint(queue: Queue, id: number): Promise<Run | undefined> {
+  const { getRunBeginning } = await import("../../../index.ts");
+  const run = await getRunBeginning(queue, id, { total: mostShown });
+  const task = run && (await queue.getTask(id));
+  return task && { ...run, task };
 }
 
 function print(run: Run, waits: TaskWaits, attempts: readonly Attempt[], logs: readonly TaskLog[]): void {

@@ -275,18 +275,18 @@ const Undo: FC<{ step: RunStep }> = ({ step: { undo, undoError } }) =>
     </>
   );
 
-const Value: FC<{ step: RunStep; id: string }> = ({ step: { value, error }, id }) => {
+const Value: FC<{ step: RunStep; id: string }> = ({ step: { value, error, cut: isCut }, id }) => {
   if (error) return <Thrown error={error} />;
-  const text = value === undefined ? "" : (JSON.stringify(value) ?? "");
+  const text = isCut ? String(value) : value === undefined ? "" : (JSON.stringify(value) ?? "");
   const short = cut(text);
   if (short === text) return <small class="args">{text}</small>;
   return (
     <details id={id}>
-      <summary>{`${grouped(text.length)} characters`}</summary>
+      <summary>{isCut ? `${grouped(isCut.value)} bytes` : `${grouped(text.length)} characters`}</summary>
       <pre class="json" tabindex={0}>
         {text.slice(0, longestValue)}
       </pre>
-      {text.length > longestValue ? (
+      {isCut || text.length > longestValue ? (
         <p class="hint">{`The first ${grouped(longestValue)} characters.`}</p>
       ) : (
         ""

@@ -72,7 +72,8 @@ export function workflowMethods({ run, write, writeOnce }: Runner, ops: Workflow
   return {
     writes: workflowWrites(write, ops, writeOnce),
     steps: (taskId) => run(() => steps.steps(taskId)),
-    firstSteps: (taskId, limit) => run(() => steps.firstSteps(taskId, limit)),
+    firstSteps: (taskId, limit, characters) => run(() => steps.firstSteps(taskId, limit, characters)),
+    step: (taskId, name) => run(() => steps.named(taskId, name)),
     countSteps: (taskId) => run(() => steps.countSteps(taskId)),
     lastActive: (most, before = Number.MAX_SAFE_INTEGER) => run(() => steps.lastActive(most, before)),
     waits: (taskIds) => run(() => waits.waits(taskIds)),

@@ -1,16 +1,20 @@
 /** The steps of a task and the starts of its children, written once for all databases. `WorkflowStore` says what each operation promises. */
 import { sql } from "drizzle-orm/sql/sql";
+import { cutTexts } from "../../../base/values/cut-texts.ts";
 import type { Inserted, Operated, TaskVersion } from "../../../store.ts";
 import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
 import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
-import { count, insertAll, type Program, rows, transaction } from "../../../stores/sql/program.ts";
+import { count, insertAll, type Program, rows, rowsOnce, transaction } from "../../../stores/sql/program.ts";
 import { int, intOrNull, textOrNull } from "../../../stores/sql/rows.ts";
 import { type Statement, still } from "../../../stores/sql/statements.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
-import type { EndedChild, LastActive, NewChild, NewStep, StoredStep } from "../contract.ts";
+import type { EndedChild, LastActive, NewChild, NewStep, StepJson, StoredStep } from "../contract.ts";
 import type { TaskTree } from "./task-tree.ts";
 import type { UndoOperations } from "./undo.ts";
+
+/** In the order of their columns. */
+const jsonFields = ["value", "error", "undoError"] as const satisfies StepJson[];
 
 const stepColumns = columnsOf("dbq_steps");
 const step = positionsIn(stepColumns);
@@ -27,6 +31,12 @@ const toStoredStep = (row: Row): StoredStep => ({
   endedAt: Number(row[step.ended_at]),
 });
 
+function toStepBeginning(row: Row, characters: number): StoredStep {
+  const record = toStoredStep(row);
+  const cut = cutTexts(record, jsonFields, characters, (i) => int(row[stepColumns.length + i]));
+  return { ...record, cut };
+}
+
 /** The largest number of the column `seq` on servers. Another program may have written it. */
 const mostSeq = 2_147_483_647;
 
@@ -41,10 +51,6 @@ function stepStatements(d: Dialect) {
       where dbq_tasks.id = ${d.only(p.id)} and generation_id = ${p.generationId} ${still("running")} and root_id is null`,
 
     steps: (p) => sql`select ${all} from dbq_steps where task_id = ${p.taskId} order by seq, id`,
-
-    /** Without those that have started children, of which a task may have very many. */
-    firstSteps: (p) => sql`
-      select ${all} from dbq_steps where task_id = ${p.taskId} and child_id is null order by seq, id ${d.atMost(p.limit)}`,
 
     countSteps: (p) => sql`
       select count(*) from dbq_steps where task_id = ${p.taskId} and child_id is null`,
@@ -99,11 +105,11 @@ export class StepOperations {
   readonly #tasks: TaskOperations;
   readonly #tree: TaskTree;
   readonly #undo: UndoOperations;
-  readonly #hasOneWriter: boolean;
+  readonly #d: Dialect;
 
   constructor({ dialect }: Texts, tasks: TaskOperations, tree: TaskTree, undo: UndoOperations) {
     this.#s = stepStatements(dialect);
-    this.#hasOneWriter = dialect.oneWriter;
+    this.#d = dialect;
     this.#tasks = tasks;
     this.#tree = tree;
     this.#undo = undo;
@@ -115,8 +121,16 @@ export class StepOperations {
     return (yield* rows(this.#s.steps, { taskId })).map(toStoredStep);
   }
 
-  *firstSteps(taskId: number, limit: number): Program<StoredStep[]> {
-    return (yield* rows(this.#s.firstSteps, { taskId, limit })).map(toStoredStep);
+  /** Without those that have started children, of which a task may have very many. */
+  *firstSteps(taskId: number, limit: number, characters?: number): Program<StoredStep[]> {
+    // One character more than are kept tells whether a text is longer.
+    const cut = characters === undefined ? {} : { characters: characters + 1 };
+    const found = yield* rowsOnce(sql`
+      select ${listed(this.#d, "dbq_steps", stepColumns, cut)} from dbq_steps
+      where task_id = ${taskId} and child_id is null order by seq, id ${sql.raw(`limit ${Math.trunc(limit)}`)}`);
+    return found.map((row) =>
+      characters === undefined ? toStoredStep(row) : toStepBeginning(row, characters),
+    );
   }
 
   *countSteps(taskId: number): Program<number> {
@@ -189,7 +203,7 @@ export class StepOperations {
    * that run already wait for the lock on their parent to settle: it is taken once the rows are there. Undefined: it comes first.
    */
   *#rootBeforeLock(task: TaskVersion, children: readonly NewChild[]): Program<number | undefined> {
-    if (this.#hasOneWriter || children.length === 0) return undefined;
+    if (this.#d.oneWriter || children.length === 0) return undefined;
     const rootId = (yield* this.#tree.rootOfRunning(task))?.[0] ?? null;
     return rootId === null ? undefined : int(rootId);
   }
