@@ -10,7 +10,7 @@ test("keys are copied, and all functions are covered by default", () => {
   const given = Buffer.from(key);
   const options = read({ keys: [{ id: "2026-11", key: given }] });
   given.fill(0);
-  expect(options?.keys[0]?.key).toEqual(key);
+  expect(options?.keys[0]?.key.export()).toEqual(Buffer.from(key));
   expect(options).toMatchObject({ required: false });
   expect(options?.functions).toBeUndefined();
 });
