@@ -9,8 +9,8 @@ import type { Run, RunStep } from "../workflows/methods.ts";
 const mostLines = 1_000;
 
 /**
- * `queue.getRun` without long texts, with at most `limit` steps and `limit` children of each task, and `mostLines` of all of them together: those next to
- * the root come first. `more` is true where some were left out.
+ * `queue.getRun` without long texts, with at most `limit` steps and `limit` children of each task, and `mostLines` of all of them
+ * together: those next to the root come first. `more` is true where some were left out.
  * @throws DatabaseError
  */
 export async function readRun(reader: Queue, id: number, limit: number): Promise<Run | undefined> {

@@ -1,4 +1,4 @@
-/** Lists tasks, and shows runs, for people: `listTasks` and `getRun` without the megabytes that a task may have in its arguments and its result. */
+/** Tasks and runs for people: `listTasks` and `getRun` without the megabytes that a task may have in its arguments and its result. */
 import { type ListFilter, readListFilter } from "../../base/options/options.ts";
 import { type ListedTask, toListedTask } from "../../base/values/records.ts";
 import { internalsOf, type Queue } from "../queue.ts";

@@ -160,7 +160,10 @@ export interface WorkflowStore {
   /** All steps of a task, in the order in which they were stored. */
   steps(taskId: number): Promise<StoredStep[]>;
 
-  /** The first `limit` of them, without those that started children. @param characters of each text, from its begin @default all */
+  /**
+   * The first `limit` of them, without those that started children.
+   * @param characters of each text, from its begin @default all
+   */
   firstSteps(taskId: number, limit: number, characters?: number): Promise<StoredStep[]>;
 
   /** One step of a task; undefined: it has none of this name. */

@@ -1,5 +1,4 @@
 /** What the methods of a queue for workflows, groups and chains take and give. */
-
 import type { AwaitOptions } from "../../base/options/options.ts";
 import type { WithinResult } from "../../base/runtime/within-result.ts";
 import type { Enqueueable } from "../../base/tasks/enqueueable.ts";
