@@ -1,5 +1,4 @@
 /** Causes: what is wrong with a queue now, worst first, and what repairs it; and what begins and ends. */
-import { performance } from "../../base/runtime/timers.ts";
 import type { PendingTasks } from "../../base/tasks/pending.ts";
 import type { Diagnosis } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
@@ -23,10 +22,10 @@ const most = { running: 5_000, crashed: 2_000, piled: 10_000, ended: 2_000, next
  */
 const slowAge = 10_000;
 
-/** What is read seldom. */
+/** What is read seldom. `now`: the time of the look. */
 interface Slow {
-  database: () => Promise<Diagnosis[]>;
-  usual: () => Promise<FunctionStats[]>;
+  database: (now: number) => Promise<Diagnosis[]>;
+  usual: (now: number) => Promise<FunctionStats[]>;
 }
 
 export function causes(queue: Queue): Feature {
@@ -62,13 +61,13 @@ async function factsOf(queue: Queue, slow: Slow, look?: BriefLook): Promise<Fact
   return {
     now,
     thresholds,
-    database: known ?? (await slow.database()),
+    database: known ?? (await slow.database(now)),
     health,
     backlog: pending,
     limits,
     recent: attemptsOf(await stats.counts(minuteOf(now - thresholds.failingWithin))),
     // How long functions take as a rule matters only if one has run for longer than `hungAfter`.
-    usual: running.some(({ age }) => age > thresholds.hungAfter) ? await slow.usual() : [],
+    usual: running.some(({ age }) => age > thresholds.hungAfter) ? await slow.usual(now) : [],
     running,
     crashes: await causes.crashes(thresholds.crashingWithin, most.crashed),
     piles: await causes.piles(thresholds.pilingTasks, most.piled),
@@ -100,12 +99,12 @@ function levelsThatWait(pending: readonly PendingTasks[], starvedAfter: number):
   return old.slice(0, most.levels).map(({ age: _, ...level }) => level);
 }
 
-/** Reads anew only when the last read is older than this many milliseconds, or has failed. */
-function keptFor<T>(ms: number, read: () => Promise<T>): () => Promise<T> {
+/** Reads anew only when the last read is older than this many milliseconds, or has failed, or the clock was set back. */
+function keptFor<T>(ms: number, read: () => Promise<T>): (now: number) => Promise<T> {
   let known: { at: number; value: T } | undefined;
-  return async () => {
-    if (known === undefined || performance.now() - known.at >= ms)
-      known = { at: performance.now(), value: await read() };
+  return async (now) => {
+    if (known === undefined || now < known.at || now - known.at >= ms)
+      known = { at: now, value: await read() };
     return known.value;
   };
 }
