@@ -11,7 +11,7 @@ import {
   Worker,
 } from "../../../src/index.ts";
 import { newWorker } from "../../conformance/arrange.ts";
-import { deferred, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
+import { deferred, queueByClock, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { queueOnFile } from "../../worker/setup.ts";
 
 const nobody = remoteTask<() => Promise<void>>("nobody");
@@ -387,6 +387,36 @@ test("thresholds that are set at once are all kept, and so are those of a later 
     hungFactor: 20,
   });
   expect(JSON.parse((await causes.thresholds()) ?? "")).toMatchObject({ ofLater: 5 });
+});
+
+test("a task that runs far longer than its function does as a rule is hung, as the statistics of 10 seconds ago tell", async () => {
+  const { queue, clock } = await queueByClock();
+  const [started, release] = [deferred(), deferred()];
+  let calls = 0;
+  const quick = task(uniqueName("quick"), async () => {
+    calls += 1;
+    if (calls > 1) return;
+    started.resolve();
+    await release.promise;
+  });
+  const id = await queue.enqueueTask(quick);
+  await startedWorker(queue, { concurrency: 1 });
+  await started.promise;
+  // Its heartbeats are too old by this clock, too.
+  const hung = async () => (await causesOf(queue)).filter(({ kind }) => kind === "hung");
+  clock.advance(120_000);
+  expect(await hung()).toEqual([]);
+  const ids = await queue.enqueueTasks(Array.from({ length: 20 }, () => [quick] as const));
+  const other = await startedWorker(queue);
+  for (const each of ids) await queue.awaitTaskCompletion(each);
+  // It writes its statistics when it stops.
+  await other.stop();
+  expect(await hung()).toEqual([]);
+  clock.advance(10_000);
+  expect(await hung()).toMatchObject([
+    { key: `hung:${id}`, why: expect.stringContaining("95 % of the attempts of the last hour took") },
+  ]);
+  release.resolve();
 });
 
 test.each(["'soon'", "9000000000000000", "-9000000000000000"])(
