@@ -118,6 +118,14 @@ export const agentFaults: readonly Mutant[] = [
     caughtBy: attack("a settle > with an error or a result that cannot be kept ends the task"),
   },
   {
+    name: "answers-pile-up",
+    why: "An agent that asks for its tasks again and again, and reads no answer, fills the memory of its Manager within seconds.",
+    in: "Answers.#enter",
+    find: "places.taken < mostOpen",
+    replace: "true",
+    caughtBy: attack("answers that nobody reads are four of an agent, and its other claims wait"),
+  },
+  {
     name: "agent-beats-without-pause",
     why: "An agent whose connections end with each answer asks its Manager hundreds of times a second.",
     in: "RemoteStore.#beatSoon",
@@ -490,7 +498,7 @@ export const agentFaults: readonly Mutant[] = [
   {
     name: "revoked-agent-waits-on",
     why: "An agent whose token was revoked gets one more task, up to a minute later.",
-    in: "Claims.claim",
+    in: "Claims.#lookInTurn",
     find: "await rights()",
     replace: "session.agent",
     caughtBy: wire("a claim that waits gets no task once its token is revoked"),

@@ -10,6 +10,7 @@ import { watchForWork } from "../../worker/change-listener.ts";
 import { setAsideFor } from "../../worker/set-aside.ts";
 import { limitsAnswered, limitsAsked } from "../limits/contract.ts";
 import type { FullInternals } from "../queue.ts";
+import type { AnswerPlace } from "./answers.ts";
 import { type AgentRecord, sessionAnswered, sessionAsked } from "./contract.ts";
 import { Polls } from "./polls.ts";
 import { type Held, keyOf, type Session } from "./session.ts";
@@ -40,6 +41,8 @@ export interface ClaimLimits {
   signal: AbortSignal;
   /** The agent as its token allows it now; undefined: the token is not valid any more. */
   rights(): Promise<AgentRecord | undefined>;
+  /** Left at once after a look that has found nothing; otherwise, the caller leaves it when the answer was sent. */
+  place: AnswerPlace;
 }
 
 /** Whether the agent may run all of these functions. */
@@ -88,8 +91,9 @@ export class Claims {
     session: Session,
     body: ClaimBody,
     outcomes: readonly Outcome[],
-    { signal, rights }: ClaimLimits,
+    limits: ClaimLimits,
   ): Promise<ClaimedTasks> {
+    const { signal } = limits;
     const { funcs, sharing } = body;
     const key = JSON.stringify([session.agent.queues, funcs, [...(sharing ?? [])]]);
     const end = performance.now() + (body.settle.length > 0 ? 0 : body.wait);
@@ -98,15 +102,11 @@ export class Claims {
       return { tasks: [], accepted: await this.#settling.settle(outcomes) };
     const first = this.#hasJustLooked(session, body)
       ? { tasks: [], accepted: [], more: false }
-      : await this.#look(session, body, outcomes, key);
+      : await this.#lookInTurn(session, body, outcomes, key, limits);
     let { tasks, more } = first;
     while (tasks.length === 0 && (await this.#polls.turn(key, wakes, end - performance.now(), signal))) {
       wakes = this.#polls.wakes;
-      // While the claim waited, the token may have been revoked, or have expired, or the agent may have got other rights.
-      const agent = await rights();
-      if (!agent || !mayRun(agent, funcs) || signal.aborted) break;
-      session.agent = agent;
-      ({ tasks, more } = await this.#look(session, body, [], key));
+      ({ tasks, more } = await this.#lookInTurn(session, body, [], key, limits));
     }
     if (more) this.#polls.found(key);
     session.emptyLook = tasks.length === 0 && !more ? { wakes, at: performance.now() } : undefined;
@@ -120,6 +120,29 @@ export class Claims {
   #hasJustLooked({ emptyLook }: Session, { settle, wait }: ClaimBody): boolean {
     if (!emptyLook || settle.length > 0 || wait === 0) return false;
     return emptyLook.wakes === this.#polls.wakes && performance.now() - emptyLook.at < freshMs;
+  }
+
+  async #lookInTurn(
+    session: Session,
+    body: ClaimBody,
+    outcomes: readonly Outcome[],
+    key: string,
+    { signal, rights, place }: ClaimLimits,
+  ): Promise<ClaimedTasks & { more: boolean }> {
+    let hasTasks = false;
+    try {
+      const isIn = await place.enter(signal);
+      // While the claim waited, the token may have been revoked, or have expired, or the agent may have got other rights.
+      const agent = isIn ? await rights() : undefined;
+      if (!agent || !mayRun(agent, body.funcs) || signal.aborted)
+        return { tasks: [], accepted: await this.#settling.settle(outcomes), more: false };
+      session.agent = agent;
+      const found = await this.#look(session, body, outcomes, key);
+      hasTasks = found.tasks.length > 0;
+      return found;
+    } finally {
+      if (!hasTasks) place.leave();
+    }
   }
 
   async #look(

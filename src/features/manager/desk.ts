@@ -11,7 +11,7 @@ import { keptLines, linesPerWrite, mostLines } from "../../worker/logs.ts";
 import type { MeteredTask } from "../../worker/meter.ts";
 import { writeLines, writeProgress } from "../../worker/refused-notes.ts";
 import type { FullInternals } from "../queue.ts";
-import { Claims } from "./claims.ts";
+import { type ClaimLimits, Claims } from "./claims.ts";
 import type { AgentRecord, AgentTask } from "./contract.ts";
 import { GoneSessions } from "./gone-sessions.ts";
 import { type Held, keyOf, Session } from "./session.ts";
@@ -176,13 +176,13 @@ export class Desk {
   /**
    * Settles, and claims in the same write. The claim of a session that still waits ends with no tasks when the next one comes.
    * @param poll aborted when the client has gone
-   * @param rights what its token allows now; undefined: nothing more
+   * @param limits what ends it, without the signal of `poll`
    */
   async claim(
     session: Session,
     body: ClaimBody,
     poll: AbortController,
-    rights: () => Promise<AgentRecord | undefined>,
+    limits: Omit<ClaimLimits, "signal">,
   ): Promise<{ tasks: readonly TaskRecord[]; answer: SettleAnswer | undefined }> {
     session.poll?.abort("asked anew");
     session.poll = poll;
@@ -191,8 +191,8 @@ export class Desk {
       await this.#keep([session], this.#options.lease / 2);
       const settlement = await this.#settlementOf(session, body.settle);
       const { tasks, accepted } = await this.#claims.claim(session, body, settlement.outcomes, {
+        ...limits,
         signal: poll.signal,
-        rights,
       });
       const answer = body.settle.length > 0 ? await this.#answer(session, settlement, accepted) : undefined;
       return { tasks, answer };

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createSecureServer } from "node:https";
 import type { Socket } from "node:net";
 import { DatabaseError, OutcomeUnknownError } from "../../errors.ts";
+import { Answers } from "./answers.ts";
 import { Bodies } from "./bodies.ts";
 import { mayRun } from "./claims.ts";
 import type { AgentRecord } from "./contract.ts";
@@ -41,6 +42,7 @@ export class Http {
   readonly #connections = new Set<Socket>();
   readonly #seats: Seats;
   readonly #bodies: Bodies;
+  readonly #answers = new Answers();
   /** The requests of each agent that are not answered yet. */
   readonly #open = new Map<string, number>();
   #isClosing = false;
@@ -211,13 +213,18 @@ export class Http {
       const ahead = Math.min(body.ahead, this.#options.maxSlots - body.slots);
       const session = this.#session(asked, body.session);
       const poll = new AbortController();
-      // With a reason: without one each abort makes an error.
-      const end = () => poll.abort("answered");
-      if (asked.response.destroyed || asked.request.socket.destroyed) end();
-      else asked.response.once("close", end);
+      const place = this.#answers.placeOf(asked.agent.name);
+      let length = 0;
+      whenOver(asked, () => {
+        // With a reason: without one each abort makes an error.
+        poll.abort("answered");
+        place.leave(length);
+      });
       const rights = () => this.#tokens.current(asked.agent);
-      const { tasks, answer } = await this.#desk.claim(session, { ...body, ahead }, poll, rights);
-      return claimAnswer(tasks, answer, (task) => session.startsIn(task));
+      const { tasks, answer } = await this.#desk.claim(session, { ...body, ahead }, poll, { rights, place });
+      const text = claimAnswer(tasks, answer, (task) => session.startsIn(task));
+      length = text.length;
+      return text;
     },
     "/v1/limits": async (asked) => {
       const body = valid(readLimits, asked.body);
@@ -250,6 +257,21 @@ interface Asked {
 }
 
 type Action = (asked: Asked) => Promise<string>;
+
+/** Calls this once, when the answer was sent or the connection has closed. One that waits for earlier answers of its connection has no `close`. */
+function whenOver({ request: { socket }, response }: Asked, call: () => void): void {
+  const over = () => {
+    response.off("close", over);
+    socket.off("close", over);
+    call();
+  };
+  if (response.destroyed || socket.destroyed) {
+    call();
+    return;
+  }
+  response.on("close", over);
+  socket.on("close", over);
+}
 
 /** @throws Refusal */
 function valid<T>(read: (body: unknown) => T, body: unknown): T {

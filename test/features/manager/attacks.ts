@@ -323,6 +323,42 @@ export function attackCases(name: string, place: () => Open | Promise<Open>): vo
       await served();
     });
 
+    it("answers that nobody reads are four of an agent, and its other claims wait", async () => {
+      const { queue, url, token, hand, func, fn, served } = await setUp();
+      await queue.enqueueTasks(Array.from({ length: 16 }, () => [fn, "x".repeat(500_000)] as const));
+      const asked = { session: hand.session, requestId: "r", slots: 16, funcs: [func], wait: 0 };
+      const body = JSON.stringify(asked);
+      const claim = (json: string) =>
+        headers(token, `content-length: ${json.length}\r\n\r\n${json}`).replace("beat", "claim");
+      expect((await hand.post("/v1/claim", body)).body.tasks).toHaveLength(16);
+      const sockets: Socket[] = [];
+      const withTasks: Socket[] = [];
+      for (let i = 0; i < 12; i += 1) {
+        const socket = connect(Number(new URL(url).port), "127.0.0.1");
+        onTestFinished(() => void socket.destroy());
+        sockets.push(socket.on("error", () => undefined));
+        // It takes the beginning of the answer, and no more.
+        socket.once("readable", () => {
+          if (/"tasks":\[\{/.test(String(socket.read(1_000)))) withTasks.push(socket);
+        });
+        socket.write(claim(body));
+      }
+      await until(async () => withTasks.length >= 4);
+      await served();
+      expect(withTasks).toHaveLength(4);
+      for (const socket of [...withTasks]) socket.destroy();
+      await until(async () => withTasks.length === 5);
+      for (const socket of sockets) socket.destroy();
+      // The answers to the second requests of these connections wait for the first ones.
+      for (let i = 0; i < 4; i += 1) {
+        const socket = await opened(url);
+        socket.write(claim(JSON.stringify({ ...asked, session: randomUUID(), wait: "20s" })) + claim(body));
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        socket.destroy();
+      }
+      expect((await hand.post("/v1/claim", body)).body.tasks).toHaveLength(16);
+    });
+
     it("a task whose row is deeper than an agent can walk fails, and the agent gets the others", async () => {
       const { hand, queue, func, fn } = await setUp();
       const ids = await queue.enqueueTasks([[fn], [fn], [fn, 1]]);
