@@ -28,8 +28,8 @@ export function cutToLevels(text: string, most: number): string {
   return kept === "" ? text : kept + (depth > most ? "" : text.slice(from));
 }
 
-/** Where the string that begins at this quote ends. */
-function endOfString(text: string, start: number): number {
+/** Where the string of a JSON text that begins at this quote ends. */
+export function endOfString(text: string, start: number): number {
   let at = start + 1;
   for (; at < text.length; at += 1) {
     const code = text.charCodeAt(at);

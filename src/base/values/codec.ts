@@ -9,6 +9,7 @@ import { types } from "node:util";
 import { NotSerializableError, PayloadTooLargeError, TaskCorruptError } from "../../errors.ts";
 import type { JsonObject } from "../../task.ts";
 import { kindOf, show } from "../options/durations.ts";
+import { changedNumberIn } from "../text/numbers.ts";
 import { keyText, refuseUnreadable, sealedArgument } from "./sealed.ts";
 
 /** Deeper values are refused: recursive readers of the row, in any language, have a finite stack. */
@@ -85,35 +86,11 @@ export function decode(text: string, column: string): unknown {
   } catch (error) {
     throw new TaskCorruptError(column, (error as Error).message);
   }
-  if (mayChange.test(text)) refuseChangedNumbers(text, column);
+  // Another program may have written a 64-bit id.
+  const changed = changedNumberIn(text);
+  if (changed !== undefined)
+    throw new TaskCorruptError(column, `JavaScript has no number ${changed}: write it as a string`);
   return value;
-}
-
-/** A number that JavaScript may change has at least 16 digits in a row, or an exponent of at least three digits. */
-const mayChange = /\d{16}|[eE]\+?\d{3}/;
-
-/** The strings of a JSON text, so that digits in them are skipped, and its numbers. */
-const stringsAndNumbers = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
-
-/**
- * Refuses numbers that JavaScript would change: another program may have written a 64-bit id.
- * @throws TaskCorruptError
- */
-function refuseChangedNumbers(text: string, column: string): void {
-  for (const [token] of text.matchAll(stringsAndNumbers)) {
-    if (token.startsWith('"') || isExact(token)) continue;
-    throw new TaskCorruptError(column, `JavaScript has no number ${token}: write it as a string`);
-  }
-}
-
-/**
- * Whether JavaScript reads the token as the same number. A fraction is read as the nearest double, as in any language.
- */
-function isExact(token: string): boolean {
-  const value = Number(token);
-  if (!Number.isFinite(value)) return false;
-  // JavaScript writes 2^63 as 9223372036854776000, the shortest text that is read as the same number.
-  return !/^-?\d+$/.test(token) || String(value) === token || BigInt(value) === BigInt(token);
 }
 
 /** Walks over one value and builds its JSON. Keeps the current path, to find cycles and for the path in an error. */

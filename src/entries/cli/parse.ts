@@ -1,6 +1,7 @@
 /** Parses the arguments and options of a command. */
 import { InvalidArgumentError } from "commander";
 import ms, { type StringValue } from "ms";
+import { changedNumberIn } from "../../base/text/numbers.ts";
 import { type Scalar, typedPair, typedTime } from "../../base/text/typed.ts";
 import { UsageError } from "./failure.ts";
 import { shortened } from "./text.ts";
@@ -114,12 +115,11 @@ export function jsonValue(text: string, name: string): unknown {
 
 /** `JSON.parse` rounds 12345678901234567890 silently. The task must get the number that the user typed, or be refused. */
 function refuseRounding(text: string, name: string): void {
-  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g)) {
-    if (!/^-?\d+$/.test(token) || BigInt(Number(token)) === BigInt(token)) continue;
+  const changed = changedNumberIn(text);
+  if (changed !== undefined)
     throw new UsageError(
-      `${name}: JavaScript would round the number ${shortened(token, 40)}: write it as a string`,
+      `${name}: JavaScript would round the number ${shortened(changed, 40)}: write it as a string`,
     );
-  }
 }
 
 /** `key=value`; the option may be repeated. A value that is a JSON scalar is parsed. @throws InvalidArgumentError */

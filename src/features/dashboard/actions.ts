@@ -4,6 +4,7 @@ import { show } from "../../base/options/durations.ts";
 import { label, readOptions, time } from "../../base/options/validators.ts";
 import { remoteTask } from "../../base/tasks/registry.ts";
 import { priority as anyPriority } from "../../base/tasks/task-options.ts";
+import { changedNumberIn } from "../../base/text/numbers.ts";
 import { isEnding } from "../../base/values/ending.ts";
 import { present } from "../../base/values/present.ts";
 import {
@@ -29,7 +30,7 @@ import {
   timeField,
   wholeField,
 } from "./fields.ts";
-import { inexactIn, isSameJson } from "./json-text.ts";
+import { isSameJson } from "./json-text.ts";
 import type { Look } from "./look.ts";
 import { BadQuery } from "./page.ts";
 import { copyOf } from "./pages/difference.tsx";
@@ -213,7 +214,7 @@ async function mustBeExact(
 ): Promise<void> {
   const json = (await look.get(id))?.json;
   const number = columns
-    .map((column) => inexactIn(json?.[column] ?? ""))
+    .map((column) => changedNumberIn(json?.[column] ?? ""))
     .find((found) => found !== undefined);
   if (number === undefined) return;
   throw new BadQuery(

@@ -1,6 +1,6 @@
 /** The fields of an action, as a form or a program sent them. */
 import { show } from "../../base/options/durations.ts";
-import { inexactIn } from "./json-text.ts";
+import { changedNumberIn } from "../../base/text/numbers.ts";
 import { BadQuery } from "./page.ts";
 import { type Query, queryNames, timeOf, wholeOf } from "./query.ts";
 
@@ -31,15 +31,20 @@ export function arrayField(value: unknown): unknown[] {
   try {
     const text = textField(value, "args", "a JSON array") ?? "";
     const read: unknown = JSON.parse(text);
-    const inexact = inexactIn(text);
-    if (inexact !== undefined)
-      throw new BadQuery(`args: JavaScript cannot hold ${show(inexact)} exactly: write it as a text`);
+    mustBeExact(text, "args");
     if (Array.isArray(read)) return read;
   } catch (error) {
     if (error instanceof BadQuery) throw error;
     throw new BadQuery(`args: ${(error as Error).message}`);
   }
   throw new BadQuery(`args: expected a JSON array, got ${String(value).slice(0, 100)}`);
+}
+
+/** @throws BadQuery for a number that would reach the task as another one */
+export function mustBeExact(json: string, name: string): void {
+  const changed = changedNumberIn(json);
+  if (changed !== undefined)
+    throw new BadQuery(`${name}: JavaScript cannot hold ${show(changed)} exactly: write it as a text`);
 }
 
 /** @throws BadQuery */

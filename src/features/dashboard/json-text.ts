@@ -21,10 +21,6 @@ export function indented(text: string): string {
 export const isSameJson = (a: string, b: string): boolean =>
   a === b || (isJson(a) && isJson(b) && a.match(tokens)?.join("\n") === b.match(tokens)?.join("\n"));
 
-/** A whole number in this JSON that JavaScript would change. */
-export const inexactIn = (text: string): string | undefined =>
-  text.match(tokens)?.find((token) => /^-?\d{16,}$/.test(token) && !Number.isSafeInteger(Number(token)));
-
 /** Undefined: it has more than `longestIndented` characters. */
 function inLines(all: readonly string[]): string | undefined {
   let [out, depth] = ["", 0];
