@@ -1,5 +1,5 @@
 /** The fields of a POST: of its address, and of its body, a form or a JSON object. */
-import type { Fields } from "./fields.ts";
+import { type Fields, mustBeExact } from "./fields.ts";
 import { BadQuery } from "./page.ts";
 
 /** Bytes of a body. */
@@ -35,6 +35,9 @@ async function bodyOf(request: Request): Promise<Fields> {
   return formOf(text);
 }
 
+/** Fields of a form that may have several values. */
+const lists = ["id", "ids", "filter.status"];
+
 /** Several values of one name are an array. A value that was left empty is `null`. @throws BadQuery */
 function formOf(form: string): Fields {
   mustBeFew(form.split("&", mostFields + 1));
@@ -42,6 +45,9 @@ function formOf(form: string): Fields {
   for (const [name, text] of new URLSearchParams(form)) {
     const value = text === "" ? null : text;
     const before = fields.get(name);
+    // Two texts of arguments would be an array, and so two arguments.
+    if (before !== undefined && !lists.includes(name))
+      throw new BadQuery(`${name}: expected one value, got several`);
     if (Array.isArray(before)) before.push(value);
     else fields.set(name, before === undefined ? value : [before, value]);
   }
@@ -71,6 +77,7 @@ function objectOf(text: string): Fields {
     const read: unknown = text === "" ? {} : JSON.parse(text);
     if (typeof read === "object" && read !== null && !Array.isArray(read)) {
       mustBeFew(Object.keys(read));
+      mustBeExact(text, "the body");
       return read as Fields;
     }
   } catch (error) {

@@ -1,6 +1,7 @@
 /** The query of the page of tasks, as a filter of tasks. */
 import { show } from "../../base/options/durations.ts";
 import { readCountFilter } from "../../base/options/options.ts";
+import { label } from "../../base/options/validators.ts";
 import { typedPair, typedTime } from "../../base/text/typed.ts";
 import { present } from "../../base/values/present.ts";
 import { type TaskStatus, taskStatuses } from "../../task.ts";
@@ -123,6 +124,15 @@ export function timeOf(text: string, name: string): Date {
   throw new BadQuery(
     `${name}: expected ${read === "day" ? "a day that exists," : "a time"} such as 2026-11-23T16:00, got ${show(text)}`,
   );
+}
+
+/** The name of a function or an event; undefined: none is asked for. @throws BadQuery */
+export function nameOf(text: string | null | undefined, parameter: string): string | undefined {
+  try {
+    return text ? label(text, parameter) : undefined;
+  } catch (error) {
+    throw new BadQuery((error as Error).message);
+  }
 }
 
 /** @throws BadQuery */

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { internalsOf } from "../../../src/features/queue.ts";
 import { type Queue, remoteTask, type Task, task } from "../../../src/index.ts";
 import { startedWorker, uniqueName } from "../../support/queue.ts";
-import { openDesk } from "./requests.ts";
+import { openDesk, origin } from "./requests.ts";
 
 const send = remoteTask("send");
 
@@ -399,6 +399,28 @@ describe("editing a task", () => {
       400,
       expect.stringContaining("JavaScript cannot hold &quot;9007199254740993&quot; exactly"),
     ]);
+  });
+
+  test("a program's arguments are refused where JavaScript would change a number, and a form's that are there twice", async () => {
+    const { queue, ui, post } = await openDesk();
+    const id = await queue.enqueueTask(send.with({ delay: "1h" }), 1);
+    const headers = { "content-type": "application/json", authorization: "Bearer x" };
+    const edit = new Request(`${origin}/api/tasks/${id}/edit`, {
+      ...{ method: "POST", headers, body: '{"args":[9007199254740993]}' },
+    });
+    expect(await (await ui(edit)).json()).toEqual({
+      ok: false,
+      message: 'the body: JavaScript cannot hold "9007199254740993" exactly: write it as a text',
+    });
+    const twice = await post(`/api/tasks/${id}/edit`, [
+      ["args", "[2]"],
+      ["args", "[3]"],
+    ]);
+    expect([twice.status, await twice.text()]).toEqual([
+      400,
+      expect.stringMatching(/args: expected one value, got several/i),
+    ]);
+    expect((await queue.getTask(id))?.args).toEqual([1]);
   });
 
   test("enqueued again, a task keeps its group, and is refused when its arguments would change", async () => {

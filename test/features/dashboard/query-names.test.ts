@@ -17,6 +17,10 @@ test.each([
   ["/api/workers?limit=3", 'there is no parameter "limit" here; there are none'],
   ["/api/tasks/1?full=1", 'there is no parameter "full" here; there are none'],
   ["/api/tasks?status=failed&status=cancelled", "status: expected one value, got several"],
+  [
+    "/api/failures?func=a%00",
+    'func: expected a well-formed string of 1 to 255 characters without NUL, got "a\\u0000"',
+  ],
 ])("GET %s is refused, and the answer names the parameter", async (path, message) => {
   const { queue, api } = await openDesk();
   await queue.enqueueTask(remoteTask("send"), 1);

@@ -4,6 +4,7 @@ import type { ListedTask } from "../../../base/values/records.ts";
 import type { TaskError } from "../../../task.ts";
 import type { Failure } from "../../failures/methods.ts";
 import { BadQuery, type Page, type PageContext } from "../page.ts";
+import { nameOf } from "../query.ts";
 import { head } from "./parts.tsx";
 import { Thrown } from "./task.tsx";
 import { cut } from "./tasks.tsx";
@@ -57,9 +58,9 @@ export interface FailuresData {
 
 async function load(context: PageContext): Promise<FailuresData> {
   const range = rangeOf(context.query.get("range"));
-  const func = context.query.get("func") || null;
-  const failures = await loadKinds(context, range, shown, func ?? undefined);
-  return { range, step: ranges[range].step, func, failures };
+  const func = nameOf(context.query.get("func"), "func");
+  const failures = await loadKinds(context, range, shown, func);
+  return { range, step: ranges[range].step, func: func ?? null, failures };
 }
 
 /** The kinds of failures of a time, with the most failed tasks first. */

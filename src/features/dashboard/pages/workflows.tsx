@@ -1,10 +1,9 @@
 /** The workflows that were active last, and the tasks that wait. */
 import type { FC } from "hono/jsx";
-import { label } from "../../../base/options/validators.ts";
 import type { ListedTask } from "../../../base/values/records.ts";
 import type { RunWait } from "../../workflows/methods.ts";
-import { BadQuery, type Page, type PageContext } from "../page.ts";
-import { positionOf, wholeOf } from "../query.ts";
+import type { Page, PageContext } from "../page.ts";
+import { nameOf, positionOf, wholeOf } from "../query.ts";
 import { argsText, cut } from "./tasks.tsx";
 import { Empty, href, Name, Nothing, Panel, Status, span, Table, Time } from "./ui.tsx";
 import { Waits } from "./waits.tsx";
@@ -35,7 +34,7 @@ export interface WorkflowsData {
 
 /** @throws BadQuery */
 async function load({ look, query, visible }: PageContext): Promise<WorkflowsData> {
-  const event = eventOf(query);
+  const event = nameOf(query.get("event")?.trim(), "event") ?? null;
   const after = positionOf(query);
   const before = wholeOf(query.get("before"), "before", 0, Number.MAX_SAFE_INTEGER);
   const tasks = event === null ? await look.waiting(after) : await look.waitingFor(event, most + 1, after);
@@ -52,16 +51,6 @@ async function load({ look, query, visible }: PageContext): Promise<WorkflowsDat
     nextWorkflows: last?.next ?? null,
     event,
   };
-}
-
-/** @throws BadQuery */
-function eventOf(query: URLSearchParams): string | null {
-  const event = query.get("event")?.trim() || null;
-  try {
-    return event === null ? null : label(event, "event");
-  } catch (error) {
-    throw new BadQuery((error as Error).message);
-  }
 }
 
 export const workflows: Page<WorkflowsData> = {
