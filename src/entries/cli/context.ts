@@ -1,7 +1,7 @@
 /** `--context`: the context of a worker or an agent, made by a module of the app. */
 
 import { logError } from "./database.ts";
-import { CommandError, describeThrown } from "./failure.ts";
+import { CommandError, describeThrown, reportFailure } from "./failure.ts";
 import {
   defaultOf,
   type ImportOptions,
@@ -19,6 +19,9 @@ const ofContext: ModuleRole = {
   unlike: "",
   stem: "context",
 };
+
+/** The exit code of Node when the command waits for a promise and nothing else is left to do. */
+const unsettled = 13;
 
 /** A context, and what ends it. */
 export interface OpenContext {
@@ -62,7 +65,7 @@ async function openContext(file: ModuleFile, options: ImportOptions): Promise<Op
       `${nameOf(file)} ${made === undefined ? "has no default export" : "returns undefined"}: name the module that ${ofContext.does}`,
     );
   let closing: Promise<void> | undefined;
-  return { value, close: () => (closing ??= close(value, file)) };
+  return { value, close: () => (closing ??= close(value, file, options)) };
 }
 
 async function make(made: () => unknown, file: ModuleFile, options: ImportOptions): Promise<unknown> {
@@ -75,13 +78,21 @@ async function make(made: () => unknown, file: ModuleFile, options: ImportOption
   });
 }
 
-async function close(value: unknown, file: ModuleFile): Promise<void> {
-  const { close: end } = Object(value) as { close?: unknown };
-  if (typeof end !== "function") return;
+async function close(value: unknown, file: ModuleFile, { json }: ImportOptions): Promise<void> {
+  // Nothing is left that could settle it, and Node ends the process without a word.
+  const onExit = (code: number) => {
+    if (![code, process.exitCode].includes(unsettled)) return;
+    process.exitCode = 1;
+    reportFailure(new CommandError("MODULE", `${nameOf(file)}: close waits for ever`), json);
+  };
+  process.once("exit", onExit);
   try {
-    await end.call(value);
+    const { close: end } = Object(value) as { close?: unknown };
+    if (typeof end === "function") await end.call(value);
   } catch (error) {
     throw failed(file, "close has thrown", error);
+  } finally {
+    process.off("exit", onExit);
   }
 }
 

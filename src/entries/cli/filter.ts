@@ -68,7 +68,9 @@ export function filterOf(options: FilterOptions): CountFilter {
 /** A time, or how long ago it was. A number alone could be either. @throws InvalidArgumentError */
 export function timeOrAgo(text: string): Date {
   if (/^\d{4}-/.test(text)) return timeOf(text);
-  if (/[a-z]\s*$/i.test(text)) return new Date(Date.now() - duration(text));
+  const ago = /[a-z]\s*$/i.test(text) ? new Date(Date.now() - duration(text)) : undefined;
+  // A million years ago is no date.
+  if (ago !== undefined && !Number.isNaN(ago.getTime())) return ago;
   throw new InvalidArgumentError(
     "Expected how long ago, such as 2h, or a time such as 2027-01-31T12:00:00Z.",
   );

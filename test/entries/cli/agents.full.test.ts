@@ -122,6 +122,10 @@ test("agents are listed and revoked, and a token is printed once", async () => {
   ]);
   expect(other.out).toMatch(/^dbq_[\w-]{43}\n$/);
   expect(other.err).toContain("shown once");
+  expect(await dbq(folder, ["agent", "add", "", "--funcs", "add"])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("argument 'name'. Expected a text of 1 to 255 characters"),
+  });
   expect(await dbq(folder, ["agent", "add", "all", "--funcs", "*"])).toMatchObject({
     code: 2,
     err: expect.stringContaining('"*" is no wildcard'),

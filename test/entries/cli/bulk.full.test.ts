@@ -59,6 +59,8 @@ test("--since and --before choose by the time of the enqueue: how long ago, or a
   expect(await matching("--before", "1h")).toBe(0);
   expect(await matching("--since", "2020-01-01", "--before", "2020-01-02T00:00:00Z")).toBe(0);
   expect(await dbqJson(folder, ["list", "--since", "2020-01-01"])).toHaveLength(5);
+  const early = await dbq(folder, ["list", "--since", "999999999d"]);
+  expect([early.code, early.err]).toEqual([2, expect.stringContaining("option '--since <time>' argument")]);
   const unclear = await dbq(folder, ["list", "--since", "2"]);
   expect(unclear.code).toBe(2);
   expect(unclear.err).toContain("'2' is invalid. Expected how long ago, such as 2h, or a time");

@@ -138,10 +138,14 @@ test.each([
   expect(code).toBe(1);
 });
 
-test("a close that throws ends the command with code 1, and names the file", async () => {
-  const { start } = await folderWith("export default { close() { throw new Error('the pool is stuck') } }");
+test.each([
+  ["close() { throw new Error('the pool is stuck') }", "close has thrown: Error: the pool is stuck"],
+  ["get close() { throw new Error('no pool') }", "close has thrown: Error: no pool"],
+  ["close: () => new Promise(() => {})", "close waits for ever"],
+])("a close that fails ends the command with code 1, and names the file: %s", async (close, message) => {
+  const { start } = await folderWith(`export default { ${close} }`);
   const { code, err } = await start("--until-idle").ended;
-  expect(err).toContain("--context context.mjs: close has thrown: Error: the pool is stuck");
+  expect(err).toContain(`--context context.mjs: ${message}`);
   expect(code).toBe(1);
 });
 

@@ -102,7 +102,7 @@ function addAdd(agent: Command): void {
     .command("add")
     .summary("add an agent, and print its token")
     .description("Add an agent, and print its token. The database keeps only a hash of it.")
-    .argument("<name>", "the agent: letters, digits and . _ -")
+    .argument("<name>", "the agent: letters, digits and . _ -", label)
     .option("--funcs <names>", "the functions that it may run, separated by commas; may be repeated", names)
     .option("--queue <names>", 'the queues whose tasks it may run (default: "default")', names)
     .addOption(queueNameOption())
@@ -142,9 +142,7 @@ async function add(
   const { addAgent } = await managing();
   const queues = queuesOf(given({ queue: list, queueName }));
   await withExistingQueue(options, async (queue) => {
-    const added = await addAgent(queue, label(name), { funcs, ...queues, ...given({ expires }) }).catch(
-      refused,
-    );
+    const added = await addAgent(queue, name, { funcs, ...queues, ...given({ expires }) }).catch(refused);
     if (options.json) json(added);
     else {
       line(added.token);
