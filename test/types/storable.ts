@@ -51,6 +51,9 @@ export async function refused(): Promise<void> {
   await queue.enqueueTask(at, new Date());
   // @ts-expect-error: a Date, on the default queue
   await enqueueTask(at, new Date());
+  // @ts-expect-error: a Date, with other options
+  await queue.enqueueTask(at.with({ priority: 9 }), new Date());
+  same<ReturnType<ReturnType<typeof at.with>>, Promise<number>>(true);
   // @ts-expect-error: a Date, in a transaction
   await within.enqueueTask(at, new Date());
   // @ts-expect-error: a Date, in a list
@@ -96,6 +99,8 @@ export async function refusedResults(): Promise<void> {
   await queue.enqueueTask(gives.date);
   // @ts-expect-error: a result with a Date
   await queue.enqueueTask(gives.inObject, 1);
+  // @ts-expect-error: a result that is a Date, with other options
+  await queue.enqueueTask(gives.date.with({ priority: 9 }));
   // @ts-expect-error: a Map, in a list
   await queue.enqueueTasks([[gives.map]]);
   // @ts-expect-error: a bigint, in a transaction

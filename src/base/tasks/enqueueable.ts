@@ -7,6 +7,8 @@
  * codec checks each value at run time, at any depth.
  */
 
+import type { CallOptions } from "./task-options.ts";
+
 /** A function that can be enqueued. */
 export interface Enqueueable {
   // biome-ignore lint/suspicious/noExplicitAny: as `AnyFunction`, a bound of type parameters.
@@ -14,19 +16,26 @@ export interface Enqueueable {
   readonly notStorable?: never;
 }
 
+interface Why {
+  parameter: "JSON cannot carry a parameter of this task: it is or has a Date, Map, Set, bigint, symbol, function or class instance";
+  result: "JSON cannot carry the result of this task: it is or has a Date, Map, Set, bigint, symbol, function or class instance";
+}
+
 /**
- * On the type of a task that has a required parameter without any value that JSON can carry, or such a result (`R`, awaited);
- * otherwise nothing.
+ * On the type of a task `F` that has a required parameter without any value that JSON can carry, or such a result (`R`, awaited);
+ * otherwise nothing. The task with other options has the mark too.
  */
-export type MarkUnstorable<A extends unknown[], R> = [HasUnstorable<A>] extends [true]
-  ? {
-      readonly notStorable: "JSON cannot carry a parameter of this task: it is or has a Date, Map, Set, bigint, symbol, function or class instance";
-    }
+export type MarkUnstorable<A extends unknown[], R, F> = [HasUnstorable<A>] extends [true]
+  ? Mark<Why["parameter"], F>
   : [IsUnstorable<R>] extends [true]
-    ? {
-        readonly notStorable: "JSON cannot carry the result of this task: it is or has a Date, Map, Set, bigint, symbol, function or class instance";
-      }
+    ? Mark<Why["result"], F>
     : unknown;
+
+// No interface: a declaration of a user's task could not name it.
+type Mark<Reason, F> = {
+  readonly notStorable: Reason;
+  with(overrides: CallOptions & { kwargs?: undefined }): F & { readonly notStorable: Reason };
+};
 
 /** Optional parameters may be left out, and a union may have a member that JSON can carry: these are no errors. */
 type HasUnstorable<A> = A extends readonly [infer First, ...infer Rest]

@@ -155,7 +155,7 @@ export function task<A extends unknown[], R>(
   name: string,
   fn: (...args: A) => R,
   options?: TaskOptions<Awaited<R>, A> & Unchecked,
-): TaskFunction<A, R> & MarkUnstorable<A, Awaited<R>>;
+): MarkUnstorable<A, Awaited<R>, TaskFunction<A, R>> & TaskFunction<A, R>;
 export function task<
   const I extends StandardSchema,
   R extends ReturnFor<O>,
@@ -168,8 +168,12 @@ export function task<
     args?: undefined;
     output?: O;
   },
-): CheckedTaskFunction<[input: OutputOf<I>], R, OnlyArgument<InputOf<I>>, ResultFor<O, R>> &
-  MarkUnstorable<OnlyArgument<InputOf<I>>, ResultFor<O, R>>;
+): MarkUnstorable<
+  OnlyArgument<InputOf<I>>,
+  ResultFor<O, R>,
+  CheckedTaskFunction<[input: OutputOf<I>], R, OnlyArgument<InputOf<I>>, ResultFor<O, R>>
+> &
+  CheckedTaskFunction<[input: OutputOf<I>], R, OnlyArgument<InputOf<I>>, ResultFor<O, R>>;
 export function task<
   const T extends StandardSchema,
   R extends ReturnFor<O>,
@@ -182,13 +186,18 @@ export function task<
     input?: undefined;
     output?: O;
   },
-): CheckedTaskFunction<AllArguments<OutputOf<T>>, R, AllArguments<InputOf<T>>, ResultFor<O, R>> &
-  MarkUnstorable<AllArguments<InputOf<T>>, ResultFor<O, R>>;
+): MarkUnstorable<
+  AllArguments<InputOf<T>>,
+  ResultFor<O, R>,
+  CheckedTaskFunction<AllArguments<OutputOf<T>>, R, AllArguments<InputOf<T>>, ResultFor<O, R>>
+> &
+  CheckedTaskFunction<AllArguments<OutputOf<T>>, R, AllArguments<InputOf<T>>, ResultFor<O, R>>;
 export function task<A extends unknown[], const O extends StandardSchema, R extends ReturnFor<O>>(
   name: string,
   fn: (...args: A) => R,
   options: TaskOptions<OutputOf<O>, A> & { output: O; input?: undefined; args?: undefined },
-): CheckedTaskFunction<A, R, A, OutputOf<O>> & MarkUnstorable<A, OutputOf<O>>;
+): MarkUnstorable<A, OutputOf<O>, CheckedTaskFunction<A, R, A, OutputOf<O>>> &
+  CheckedTaskFunction<A, R, A, OutputOf<O>>;
 export function task(name: string, fn: AnyFunction, options?: unknown): unknown {
   return callable(registration(define(name, fn, options, placeOfCall(task))));
 }
