@@ -44,14 +44,23 @@ export function limitCounts(d: Dialect) {
   const ofFunc = (p: Params) => d.same("func", p.name);
   const ofGroup = (p: Params) =>
     sql`${ofFunc(p)} and group_key is not null and ${d.same("group_key", p.group)}`;
-  /** One step through an index of pending tasks for each queue. Of names that the collation takes for equal, it finds one, and counts all. */
-  const waitingInAll = (where: (p: Params) => SQL, most?: number) => (p: Params) =>
-    sql`
+  /** The queues of pending tasks. A step for each one, or, where a step reads all pending tasks before its name, each of these once. */
+  const queues = d.steered.skips
+    ? sql`
     with recursive queues (name, n) as (
       select ${next("")}, 1 union all
       select ${next("and queue_name > queues.name")}, n + 1 from queues
       where queues.name is not null and n < ${sql.raw(String(mostQueues))}
-    )
+    )`
+    : sql`
+    with queues (name) as (
+      select queue_name from ${d.tasks} where status = 'pending'
+      group by queue_name order by queue_name limit ${sql.raw(String(mostQueues))}
+    )`;
+  /** Of names that the collation takes for equal, it finds one queue, and counts all. */
+  const waitingInAll = (where: (p: Params) => SQL, most?: number) => (p: Params) =>
+    sql`
+    ${queues}
     ${bounded(
       sql`select 1 as one from queues ${d.joinEach} ${d.tasks}
       where queue_name = queues.name and status = 'pending' and ${where(p)}`,
