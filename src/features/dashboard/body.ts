@@ -5,6 +5,9 @@ import { BadQuery } from "./page.ts";
 /** Bytes of a body. */
 const mostBytes = 1_048_576;
 
+/** Chunks of a body beside one for each 256 bytes: each takes time, however small it is. */
+const mostChunks = 1_000;
+
 /** Fields of a form, and names of a JSON object: a form of many tasks has one field for each of them. */
 const mostFields = 2_000;
 
@@ -56,6 +59,7 @@ function formOf(form: string): Fields {
 
 async function textOf(request: Request): Promise<string> {
   const tooLarge = new TooLarge(`the body is larger than ${mostBytes} bytes`);
+  const tooMany = new BadQuery(`the body comes in more than ${mostChunks} chunks`);
   if (Number(request.headers.get("content-length") ?? 0) > mostBytes) throw tooLarge;
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -64,10 +68,11 @@ async function textOf(request: Request): Promise<string> {
       size += chunk.length;
       if (size > mostBytes) throw tooLarge;
       chunks.push(chunk);
+      if (chunks.length > mostChunks + size / 256) throw tooMany;
     }
   } catch (error) {
     // A client that breaks off its request is no error of the app.
-    throw error === tooLarge ? error : new BadQuery("the body was broken off");
+    throw error === tooLarge || error === tooMany ? error : new BadQuery("the body was broken off");
   }
   return Buffer.concat(chunks).toString("utf8");
 }

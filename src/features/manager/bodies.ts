@@ -15,6 +15,9 @@ const mostLevels = 128;
 /** Bytes of a body that is read whenever it comes: those of beats are smaller. */
 const smallBody = 65_536;
 
+/** Chunks of a body beside one for each 256 bytes: each takes time and memory, however small it is. */
+const mostChunks = 1_000;
+
 /** Larger bodies of one agent that are in memory at once. The others wait. */
 const mostLarge = 4;
 
@@ -47,6 +50,8 @@ export class Bodies {
         size += chunk.length;
         this.#checkSize(size);
         chunks.push(chunk);
+        if (chunks.length > mostChunks + size / 256)
+          throw new Refusal(400, `the body of ${size} bytes so far comes in ${chunks.length} chunks`);
         if (size > smallBody) large ??= await this.#enter(agent);
       }
       return large ? await parsedInTurn(Buffer.concat(chunks), large) : parsed(Buffer.concat(chunks));

@@ -97,6 +97,16 @@ describe("bodies", () => {
     expect(errors).toEqual([]);
   });
 
+  test("a body in thousands of chunks of one byte is refused before it ends", async () => {
+    const { port, send: sendBytes, errors } = await served();
+    const head = `POST ${basePath}/api/limits HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: x\r\nContent-Type: application/json\r\n`;
+    const chunks = "1\r\n \r\n".repeat(5_000);
+    const { status, text } = await sendBytes(
+      `${head}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
+    );
+    expect([status, text, errors]).toEqual([400, expect.stringContaining("more than 1000 chunks"), []]);
+  });
+
   test("a request that is broken off is no error of the app", async () => {
     const { queue, server, port, open, post, errors } = await served();
     await queue.enqueueTask(send, 1);

@@ -183,6 +183,15 @@ export function attackCases(name: string, place: () => Open | Promise<Open>): vo
         await served();
       }, 60_000);
 
+      it("in thousands of chunks of one byte is refused before it ends", async () => {
+        const { url, token, served } = await setUp();
+        const chunks = `transfer-encoding: chunked\r\n\r\n${"1\r\n \r\n".repeat(2_000)}`;
+        expect((await answered(url, headers(token, chunks))).answer).toMatch(
+          /^HTTP\/1.1 400[\s\S]* bytes so far comes in \d+ chunks/,
+        );
+        await served();
+      });
+
       it("that comes slowly is one of a bounded number", async () => {
         const { url, token, served } = await setUp({ maxSessions: 1 });
         for (let i = 0; i < 16; i += 1)
