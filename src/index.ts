@@ -141,7 +141,7 @@ export type { BulkCancelOptions, BulkOptions, BulkResult, TaskChanges } from "./
 export { grafanaDashboard } from "./features/metrics/grafana.ts";
 export { metricsText } from "./features/metrics/prometheus.ts";
 export { alertRules } from "./features/metrics/rules.ts";
-/** @internal For commands that list tasks. */
+/** @internal For commands that list tasks, and show one. */
 export { getRunBeginning, listBeginnings } from "./features/operate/listed.ts";
 /** @internal What commands show of tasks. */
 export { redactOf, type Show, showing, shownRun } from "./features/operate/shown.ts";

@@ -49,6 +49,7 @@ function failureOf(error: unknown, { id }: Task): Error {
 
 /** A run as it is shown. */
 export interface ShownRun extends Run {
+  task: ListedTask;
   children: ShownRun[];
   /** Whether values and errors of its steps are left out, since `redact` has changed the task. */
   hidesSteps: boolean;

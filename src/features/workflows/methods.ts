@@ -2,7 +2,6 @@
 import type { AwaitOptions } from "../../base/options/options.ts";
 import type { WithinResult } from "../../base/runtime/within-result.ts";
 import type { Enqueueable } from "../../base/tasks/enqueueable.ts";
-import type { ListedTask } from "../../base/values/records.ts";
 import type { MaybePromise } from "../../store.ts";
 import type { Task, TaskError, TaskId, TaskStatus } from "../../task.ts";
 
@@ -49,7 +48,7 @@ export interface RunStep {
   undo?: "wanted" | "done" | "failed" | "unknown";
   /** With what its undo has failed. */
   undoError?: TaskError;
-  /** There when only the beginning of its value is there, as a text: the length of all of it in bytes. */
+  /** @internal There when only the beginning of its value is there, as a text: the length of all of it in bytes. */
   cut?: { value: number };
 }
 
@@ -64,8 +63,7 @@ export interface RunWait {
 
 /** A task with its steps, what it waits for, and its children. */
 export interface Run<R = unknown> {
-  /** Of `getRunBeginning`, as in its lists. */
-  task: Task<R> & Pick<ListedTask, "cut">;
+  task: Task<R>;
   /** In the order in which they were stored. */
   steps: RunStep[];
   waits: RunWait[];
