@@ -1,12 +1,10 @@
 /** The fields of a POST: of its address, and of its body, a form or a JSON object. */
+import { hasTooManyChunks, mostChunks } from "../../base/runtime/body-chunks.ts";
 import { type Fields, mustBeExact } from "./fields.ts";
 import { BadQuery } from "./page.ts";
 
 /** Bytes of a body. */
 const mostBytes = 1_048_576;
-
-/** Chunks of a body beside one for each 256 bytes: each takes time, however small it is. */
-const mostChunks = 1_000;
 
 /** Fields of a form, and names of a JSON object: a form of many tasks has one field for each of them. */
 const mostFields = 2_000;
@@ -68,7 +66,7 @@ async function textOf(request: Request): Promise<string> {
       size += chunk.length;
       if (size > mostBytes) throw tooLarge;
       chunks.push(chunk);
-      if (chunks.length > mostChunks + size / 256) throw tooMany;
+      if (hasTooManyChunks(chunks.length, size)) throw tooMany;
     }
   } catch (error) {
     // A client that breaks off its request is no error of the app.

@@ -1,6 +1,8 @@
 /** Reads the bodies of requests, so that no agent's can fill the memory or hold the event loop for long. */
+
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
+import { hasTooManyChunks } from "../../base/runtime/body-chunks.ts";
 import { performance, setTimeout } from "../../base/runtime/timers.ts";
 import { cutToLevels } from "../../base/text/levels.ts";
 import { decode } from "../../base/values/codec.ts";
@@ -14,9 +16,6 @@ const mostLevels = 128;
 
 /** Bytes of a body that is read whenever it comes: those of beats are smaller. */
 const smallBody = 65_536;
-
-/** Chunks of a body beside one for each 256 bytes: each takes time and memory, however small it is. */
-const mostChunks = 1_000;
 
 /** Larger bodies of one agent that are in memory at once. The others wait. */
 const mostLarge = 4;
@@ -50,7 +49,7 @@ export class Bodies {
         size += chunk.length;
         this.#checkSize(size);
         chunks.push(chunk);
-        if (chunks.length > mostChunks + size / 256)
+        if (hasTooManyChunks(chunks.length, size))
           throw new Refusal(400, `the body of ${size} bytes so far comes in ${chunks.length} chunks`);
         if (size > smallBody) large ??= await this.#enter(agent);
       }
