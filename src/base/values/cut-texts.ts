@@ -2,14 +2,14 @@
 
 /**
  * Cuts the texts of these fields to so many characters, in place.
- * @param bytesOf a text that is longer, by the place of its field
+ * @param bytesOf a text that is longer, by the place of its field @default the bytes of the text, which is there as a whole
  * @returns the bytes of those that were longer
  */
 export function cutTexts<F extends string>(
   record: Record<F, string | null>,
   fields: readonly F[],
   characters: number,
-  bytesOf: (place: number, text: string) => number,
+  bytesOf: (place: number, text: string) => number = (_, text) => Buffer.byteLength(text),
 ): Partial<Record<F, number>> {
   const cut: Partial<Record<F, number>> = {};
   for (const [i, field] of fields.entries()) {
@@ -22,6 +22,3 @@ export function cutTexts<F extends string>(
   }
   return cut;
 }
-
-/** For texts that are there as a whole. */
-export const bytesOfText = (_: number, text: string): number => Buffer.byteLength(text);

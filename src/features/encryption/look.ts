@@ -1,5 +1,5 @@
 /** What people read of encrypted tasks: beginnings of texts, for which a text that was cut is read as a whole. */
-import { bytesOfText, cutTexts } from "../../base/values/cut-texts.ts";
+import { cutTexts } from "../../base/values/cut-texts.ts";
 import { hasSealed } from "../../base/values/sealed.ts";
 import type { TaskStore } from "../../store.ts";
 import type { TaskBeginning, TaskRecord } from "../../task.ts";
@@ -74,6 +74,6 @@ function beginningOf(beginning: TaskBeginning, task: TaskRecord, characters: num
   const { args, kwargs, result, error } = task;
   const texts = { args, kwargs, result, error: error ?? null };
   const { meta } = beginning.cut;
-  const cut = cutTexts(texts, columns, characters, bytesOfText);
+  const cut = cutTexts(texts, columns, characters);
   return { ...beginning, ...texts, cut: meta === undefined ? cut : { ...cut, meta } };
 }

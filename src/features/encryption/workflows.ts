@@ -1,8 +1,14 @@
 /** The encrypted values of workflows. */
-import { bytesOfText, cutTexts } from "../../base/values/cut-texts.ts";
+import { cutTexts } from "../../base/values/cut-texts.ts";
 import { hasSealed } from "../../base/values/sealed.ts";
 import type { NewTask } from "../../store.ts";
-import type { NewGroup, StoredStep, WorkflowStore, WorkflowWrites } from "../workflows/contract.ts";
+import {
+  type NewGroup,
+  type StoredStep,
+  stepJson,
+  type WorkflowStore,
+  type WorkflowWrites,
+} from "../workflows/contract.ts";
 import type { Claims } from "./claims.ts";
 import { empty, resultPlace, type Sealer } from "./sealer.ts";
 import { eventPlace, openStep, sealStep, stepPlace } from "./steps.ts";
@@ -58,17 +64,15 @@ function chainToInsert(sealer: Sealer, tasks: readonly NewTask[]): NewTask[] {
   });
 }
 
-const jsonFields = ["value", "error", "undoError"] as const;
-
 type StepReads = Pick<WorkflowStore, "steps" | "firstSteps" | "step">;
 
 function encryptedSteps(inner: StepReads, open: (taskId: number, step: StoredStep) => StoredStep): StepReads {
   const isPart = ({ cut, ...texts }: StoredStep) =>
-    jsonFields.some((field) => cut?.[field] !== undefined && hasSealed(texts[field] ?? ""));
+    stepJson.some((field) => cut?.[field] !== undefined && hasSealed(texts[field] ?? ""));
   const openedBeginning = async (taskId: number, step: StoredStep, characters: number) => {
     if (!isPart(step)) return open(taskId, step);
     const whole = open(taskId, (await inner.step(taskId, step.name)) ?? step);
-    const cut = cutTexts(whole, jsonFields, characters, bytesOfText);
+    const cut = cutTexts(whole, stepJson, characters);
     return { ...whole, cut };
   };
   return {

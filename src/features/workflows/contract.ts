@@ -31,8 +31,10 @@ export interface StoredStep {
   cut?: Readonly<Partial<Record<StepJson, number>>>;
 }
 
-/** The fields of a step that are JSON. */
-export type StepJson = "value" | "error" | "undoError";
+/** The fields of a step that are JSON, in the order of their columns. */
+export const stepJson = ["value", "error", "undoError"] as const;
+
+export type StepJson = (typeof stepJson)[number];
 
 /** A step to store. */
 export interface NewStep extends Pick<StoredStep, "name" | "seq" | "value" | "error" | "startedAt"> {

@@ -1,20 +1,25 @@
 /** The steps of a task and the starts of its children, written once for all databases. `WorkflowStore` says what each operation promises. */
 import { sql } from "drizzle-orm/sql/sql";
+import { memoize } from "../../../base/runtime/memoize.ts";
 import { cutTexts } from "../../../base/values/cut-texts.ts";
 import type { Inserted, Operated, TaskVersion } from "../../../store.ts";
 import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
 import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
-import { count, insertAll, type Program, rows, rowsOnce, transaction } from "../../../stores/sql/program.ts";
+import { count, insertAll, type Program, rows, transaction } from "../../../stores/sql/program.ts";
 import { int, intOrNull, textOrNull } from "../../../stores/sql/rows.ts";
 import { type Statement, still } from "../../../stores/sql/statements.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
-import type { EndedChild, LastActive, NewChild, NewStep, StepJson, StoredStep } from "../contract.ts";
+import {
+  type EndedChild,
+  type LastActive,
+  type NewChild,
+  type NewStep,
+  type StoredStep,
+  stepJson,
+} from "../contract.ts";
 import type { TaskTree } from "./task-tree.ts";
 import type { UndoOperations } from "./undo.ts";
-
-/** In the order of their columns. */
-const jsonFields = ["value", "error", "undoError"] as const satisfies StepJson[];
 
 const stepColumns = columnsOf("dbq_steps");
 const step = positionsIn(stepColumns);
@@ -33,7 +38,7 @@ const toStoredStep = (row: Row): StoredStep => ({
 
 function toStepBeginning(row: Row, characters: number): StoredStep {
   const record = toStoredStep(row);
-  const cut = cutTexts(record, jsonFields, characters, (i) => int(row[stepColumns.length + i]));
+  const cut = cutTexts(record, stepJson, characters, (i) => int(row[stepColumns.length + i]));
   return { ...record, cut };
 }
 
@@ -97,19 +102,33 @@ function stepStatements(d: Dialect) {
   } satisfies Record<string, Statement>;
 }
 
+/**
+ * Without those that have started children, of which a task may have very many. Of each text, one character more than are kept tells
+ * whether it is longer.
+ */
+const firstStepsOf = (d: Dialect) =>
+  memoize((characters: number | undefined): Statement => {
+    const cut = characters === undefined ? {} : { characters: characters + 1 };
+    const columns = listed(d, "dbq_steps", stepColumns, cut);
+    return (p) => sql`
+      select ${columns} from dbq_steps where task_id = ${p.taskId} and child_id is null order by seq, id ${d.atMost(p.limit)}`;
+  });
+
 /** Rolls a transaction back whose task has moved on. */
 class MovedOn extends Error {}
 
 export class StepOperations {
   readonly #s: ReturnType<typeof stepStatements>;
+  readonly #firstSteps: ReturnType<typeof firstStepsOf>;
   readonly #tasks: TaskOperations;
   readonly #tree: TaskTree;
   readonly #undo: UndoOperations;
-  readonly #d: Dialect;
+  readonly #hasOneWriter: boolean;
 
   constructor({ dialect }: Texts, tasks: TaskOperations, tree: TaskTree, undo: UndoOperations) {
     this.#s = stepStatements(dialect);
-    this.#d = dialect;
+    this.#firstSteps = firstStepsOf(dialect);
+    this.#hasOneWriter = dialect.oneWriter;
     this.#tasks = tasks;
     this.#tree = tree;
     this.#undo = undo;
@@ -121,13 +140,8 @@ export class StepOperations {
     return (yield* rows(this.#s.steps, { taskId })).map(toStoredStep);
   }
 
-  /** Without those that have started children, of which a task may have very many. */
   *firstSteps(taskId: number, limit: number, characters?: number): Program<StoredStep[]> {
-    // One character more than are kept tells whether a text is longer.
-    const cut = characters === undefined ? {} : { characters: characters + 1 };
-    const found = yield* rowsOnce(sql`
-      select ${listed(this.#d, "dbq_steps", stepColumns, cut)} from dbq_steps
-      where task_id = ${taskId} and child_id is null order by seq, id ${sql.raw(`limit ${Math.trunc(limit)}`)}`);
+    const found = yield* rows(this.#firstSteps(characters), { taskId, limit });
     return found.map((row) =>
       characters === undefined ? toStoredStep(row) : toStepBeginning(row, characters),
     );
@@ -203,7 +217,7 @@ export class StepOperations {
    * that run already wait for the lock on their parent to settle: it is taken once the rows are there. Undefined: it comes first.
    */
   *#rootBeforeLock(task: TaskVersion, children: readonly NewChild[]): Program<number | undefined> {
-    if (this.#d.oneWriter || children.length === 0) return undefined;
+    if (this.#hasOneWriter || children.length === 0) return undefined;
     const rootId = (yield* this.#tree.rootOfRunning(task))?.[0] ?? null;
     return rootId === null ? undefined : int(rootId);
   }
