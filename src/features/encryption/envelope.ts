@@ -89,11 +89,11 @@ export type Opened = { text: string; keyId: string; after: number | undefined } 
 export function open(text: string, keys: ReadonlyMap<string, KeptKey>, place: Place): Opened | undefined {
   if (!isSealed(text)) return undefined;
   const content = sealedContent(text) ?? "";
-  const [begin, header, keyId, after] = /^(1:([\w.-]{1,64})(?::(\d{1,16}))?):/.exec(content) ?? [];
-  if (begin === undefined || header === undefined || keyId === undefined) return "broken";
+  const [, header, keyId, after] = /^(1:([\w.-]{1,64})(?::(\d{1,16}))?):/.exec(content) ?? [];
+  if (header === undefined || keyId === undefined) return "broken";
   const key = keys.get(keyId);
   if (!key) return "missing";
-  const opened = decrypted(content.slice(begin.length), key, associated(header, place));
+  const opened = decrypted(content.slice(header.length + 1), key, associated(header, place));
   if (opened === undefined) return "broken";
   return { text: opened, keyId, after: after === undefined ? undefined : Number(after) };
 }

@@ -95,7 +95,7 @@ export class SqliteConnection {
     for (let from = 0; from < together; from += rowsTogether) {
       const values: unknown[] = [];
       for (let i = from; i < from + rowsTogether; i += 1)
-        for (const name of names) values.push(name === "now" ? now : (items[i] as Params)[name]);
+        for (const name of names) values.push(parameterOf(name, items[i] as Params, now));
       const last = this.#insert(this.#ofManyRows(query), values) ?? 0;
       for (let before = rowsTogether - 1; before >= 0; before -= 1) ids.push(idBefore(last, before));
     }
@@ -204,12 +204,12 @@ function asArrays(statement: Database.Statement): Database.Statement {
 /** The clock is the host's: as a parameter it costs nothing, as `unixepoch('subsec')` 5 µs each time. */
 function bind(names: readonly string[], params: Params, now: number): unknown[] {
   const values = new Array<unknown>(names.length);
-  for (let i = 0; i < names.length; i += 1) {
-    const name = names[i] as string;
-    values[i] = name === "now" ? now : params[name];
-  }
+  for (let i = 0; i < names.length; i += 1) values[i] = parameterOf(names[i] as string, params, now);
   return values;
 }
+
+const parameterOf = (name: string, params: Params, now: number): unknown =>
+  name === "now" ? now : params[name];
 
 /** Busy while the app has a transaction open on this connection: its rollback would undo the queue's own writes. */
 export function refuseOpenTransaction(client: Database.Database): void {
