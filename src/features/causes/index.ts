@@ -17,12 +17,12 @@ import { CauseWatches } from "./watch.ts";
 const most = { running: 5_000, crashed: 2_000, piled: 10_000, ended: 2_000, next: 5_000, levels: 10 };
 
 /**
- * Milliseconds that facts about the database, and how long functions take as a rule, stay known: they change slowly, and reading them
- * takes longer than all else.
+ * Milliseconds for which a look takes facts about the database, and the usual times of functions, from an earlier look. They change
+ * slowly, and take long to read.
  */
 const slowAge = 10_000;
 
-/** What is read seldom. `now`: the time of the look. */
+/** Facts that a look reads anew only when they are older than `slowAge`. `now` is the time of that look, in milliseconds since 1970. */
 interface Slow {
   database: (now: number) => Promise<Diagnosis[]>;
   usual: (now: number) => Promise<FunctionStats[]>;
