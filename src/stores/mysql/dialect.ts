@@ -54,7 +54,6 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   tasksWithIds: (list) =>
     sql`json_table(${list}, '$[*]' columns (value bigint path '$')) as list
       straight_join dbq_tasks force index (primary) on id = value where 1 = 1`,
-  tasksOfRange: (range) => sql`dbq_tasks where ${range}`,
   // There are no partial indexes, but generated columns: null for the tasks of all other statuses.
   indexed: {
     dueAt: sql.raw("due_at"),

@@ -54,9 +54,6 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
       returning dbq_tasks.*)
     insert into dbq_tasks select * from moved`,
   tasksWithIds: (list) => sql`${base.tasks} where ${base.among("id", list)}`,
-  // A plan for any values would read all tasks of a request, for one. OFFSET keeps the conditions outside.
-  tasksOfRange: (range) =>
-    sql`(select * from dbq_tasks where ${range} order by id desc offset 0) as dbq_tasks where true`,
   objects: (
     list,
     columns,

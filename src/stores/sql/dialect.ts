@@ -57,8 +57,6 @@ export interface Dialect {
   among: (column: string, list: unknown) => SQL;
   /** The tasks with the ids of a JSON array, up to the WHERE: each is looked up by its id, since a scan would lock others. */
   tasksWithIds: (list: unknown) => SQL;
-  /** The tasks of a range of ids, up to the WHERE: only these are read, whatever else an index holds of them. */
-  tasksOfRange: (range: SQL) => SQL;
   /** How the indexes hold the tasks of one status. */
   indexed: IndexedText;
   /** The LIMIT of a SELECT. */

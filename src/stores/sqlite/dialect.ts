@@ -17,7 +17,6 @@ export const sqliteDialect: Dialect = {
   tasks: sql.raw("dbq_tasks"),
   bringBack: undefined,
   tasksWithIds: (list) => sql`dbq_tasks where ${sqliteDialect.among("id", list)}`,
-  tasksOfRange: (range) => sql`dbq_tasks where ${range}`,
   integers: (list) => sql`(select value from json_each(${list}))`,
   objects: (list, columns) => {
     const values = columns.map(({ name, column }) => `value ->> '$.${name}' as "${column}"`).join(", ");

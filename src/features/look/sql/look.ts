@@ -153,21 +153,23 @@ export class LookOperations {
     most: number,
     characters: number,
   ): Program<TaskBeginning[]> {
-    const range = this.#within({ after, from: undefined });
-    const tasks = sql`dbq_tasks where ${this.#among(filter, most)} and ${range}`;
-    return yield* this.#list(tasks, filter, limit, characters);
+    const among = this.#among(filter, most);
+    const where = sql`${among} and ${this.#within({ after, from: undefined })}`;
+    return yield* this.#list(where, filter, limit, characters);
   }
 
   countFew(filter: TaskFilter, most: number): Program<number> {
-    return this.#count(sql`dbq_tasks where ${this.#among(filter, most)}`, filter);
+    return this.#count(this.#among(filter, most), filter);
   }
 
   countRange(filter: TaskFilter, range: IdRange): Program<number> {
-    return this.#count(this.#d.tasksOfRange(this.#within(range)), filter);
+    return this.#count(this.#within(range), filter);
   }
 
-  *#count(tasks: SQL, filter: TaskFilter): Program<number> {
-    const [row] = yield* rowsOnce(sql`select count(*) from ${tasks} and ${this.#queries.matching(filter)}`);
+  *#count(where: SQL, filter: TaskFilter): Program<number> {
+    const [row] = yield* rowsOnce(
+      sql`select count(*) from dbq_tasks where ${where} and ${this.#queries.matching(filter)}`,
+    );
     return Number(row?.[0] ?? 0);
   }
 
@@ -185,12 +187,13 @@ export class LookOperations {
   }
 
   listRange(filter: TaskFilter, limit: number, range: IdRange, characters: number): Program<TaskBeginning[]> {
-    return this.#list(this.#d.tasksOfRange(this.#within(range)), filter, limit, characters);
+    return this.#list(this.#within(range), filter, limit, characters);
   }
 
-  *#list(tasks: SQL, filter: TaskFilter, limit: number, characters: number): Program<TaskBeginning[]> {
+  *#list(where: SQL, filter: TaskFilter, limit: number, characters: number): Program<TaskBeginning[]> {
     const found = yield* rowsOnce(sql`
-      select ${beginningColumns(this.#d, characters)} from ${tasks} and ${this.#queries.matching(filter)} order by id desc limit ${limit}`);
+      select ${beginningColumns(this.#d, characters)} from dbq_tasks
+      where ${where} and ${this.#queries.matching(filter)} order by id desc limit ${limit}`);
     return found.map((row) => toTaskBeginning(row, characters));
   }
 
@@ -219,7 +222,8 @@ export class LookOperations {
         sql`coalesce(substr(${d.text(sql.raw(name))}, 1, ${length}), '') as ${sql.raw(`${name}_text`)}`,
     );
     const found = yield* rowsOnce(sql`
-      select id, ${sql.join(columns, sql`, `)} from ${d.tasksOfRange(this.#within(range))} and ${this.#queries.matching(filter)} order by id desc`);
+      select id, ${sql.join(columns, sql`, `)} from dbq_tasks
+      where ${this.#within(range)} and ${this.#queries.matching(filter)} order by id desc`);
     return found.map(([id, ...texts]) => ({ id: int(id), text: texts.map(String).join("\n") }));
   }
 
