@@ -1,17 +1,20 @@
 /** The operations and methods of a store with all features. A feature's SQL joins a store here. */
-import type { MaybePromise } from "../store.ts";
+import type { Diagnosis, MaybePromise } from "../store.ts";
 import { Batches } from "../stores/sql/around-refused.ts";
 import type { ClaimFeatures } from "../stores/sql/claim-features.ts";
 import type { DueLooks } from "../stores/sql/due-looks.ts";
+import { causeOf } from "../stores/sql/migrations.ts";
 import { type CoreOperations, type CycleOf, coreOperationsOf } from "../stores/sql/operations.ts";
 import type { Program, Runner } from "../stores/sql/program.ts";
 import { type CoreMethods, coreMethodsOver } from "../stores/sql/store-methods.ts";
 import type { Texts } from "../stores/sql/texts.ts";
+import { unreadableFacts } from "../stores/sql/unreadable.ts";
 import { ArchiveOperations, archiveMethods } from "./archive/sql.ts";
 import { CauseOperations, causeMethods } from "./causes/sql/causes.ts";
 import { CauseReportOperations, reportMethods } from "./causes/sql/reports.ts";
 import { DrainOperations, drainMethods } from "./drain/sql/drains.ts";
 import { inOrder } from "./drain/sql/ordered.ts";
+import { encryptionFacts } from "./encryption/contract.ts";
 import { EncryptionOperations, encryptionMethods } from "./encryption/sql.ts";
 import { FailureOperations, failureMethods } from "./failures/sql.ts";
 import { hookMethods, type OwedHookOperations, owedHooksLook, owedHooksOf } from "./hooks/sql.ts";
@@ -26,7 +29,7 @@ import { StatsOperations, statsMethods } from "./stats/sql.ts";
 import type { FeatureStores, FullTransaction } from "./store.ts";
 import { TestingOperations, testingMethods } from "./testing/sql.ts";
 import { isSource } from "./transfer/contract.ts";
-import { TransferOperations, transferMethods } from "./transfer/sql.ts";
+import { TransferOperations, transferFacts, transferMethods } from "./transfer/sql.ts";
 import {
   type WorkflowOperations,
   workflowMethods,
@@ -115,6 +118,29 @@ export function methodsOver(
     transfer: transferMethods(runner, ops.transfer),
     workflows: workflowMethods(runner, ops.workflows),
   };
+}
+
+/**
+ * What the tables say, for `dbq doctor`: of a move, of rows that cannot be read, of keys.
+ * @param isDenied whether an error says that this user may not read a table
+ */
+export async function factsOf(
+  { run }: Pick<Runner, "run">,
+  { texts, transfer, encryption }: Operations,
+  isDenied: (error: unknown) => boolean = () => false,
+): Promise<Diagnosis[]> {
+  const unlessDenied = (facts: Promise<Diagnosis[]>, hidden: Diagnosis[]) =>
+    facts.catch((error: unknown) => {
+      if (!isDenied(causeOf(error))) throw error;
+      return hidden;
+    });
+  const move = run(() => transfer.state()).then(transferFacts);
+  const keys = async () => encryptionFacts((await run(() => encryption.fingerprints())).keys());
+  return [
+    ...(await unlessDenied(move, [{ name: "move", value: "not visible to this user" }])),
+    ...(await run(() => unreadableFacts(texts.dialect, isDenied))),
+    ...(await unlessDenied(keys(), [])),
+  ];
 }
 
 /** What features write inside of an app's transaction. */

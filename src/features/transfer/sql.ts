@@ -313,19 +313,6 @@ export class TransferOperations {
   }
 }
 
-/** For `dbq doctor`, whose user may have no right to read `dbq_move`. */
-export async function transferFactsOf(
-  state: () => Promise<TransferState | undefined>,
-  isDenied: (error: unknown) => boolean,
-): Promise<Diagnosis[]> {
-  try {
-    return transferFacts(await state());
-  } catch (error) {
-    if (!isDenied((error as Error).cause ?? error)) throw error;
-    return [{ name: "move", value: "not visible to this user" }];
-  }
-}
-
 /** For `dbq doctor`. */
 export function transferFacts(state: TransferState | undefined): Diagnosis[] {
   if (state === undefined || state.phase === "filled") return [];

@@ -1,13 +1,11 @@
 /** The store on a server. What Postgres and MySQL differ in is a `ServerKind`. */
 import { type Clock, systemClock } from "../../base/runtime/clock.ts";
-import { encryptionFacts } from "../../features/encryption/contract.ts";
 import type { Note } from "../../features/look/contract.ts";
 import { noting } from "../../features/look/sql/noting.ts";
 import type { PartitionStore } from "../../features/partitions/contract.ts";
 import type { Operations } from "../../features/sql.ts";
-import { methodsOver } from "../../features/sql.ts";
+import { factsOf, methodsOver } from "../../features/sql.ts";
 import type { FullRequestStore, FullStore } from "../../features/store.ts";
-import { transferFactsOf } from "../../features/transfer/sql.ts";
 import type { Diagnosis } from "../../store.ts";
 import type { Compiled } from "../sql/compile.ts";
 import type { Dialect } from "../sql/dialect.ts";
@@ -16,7 +14,6 @@ import { checkTables, type MigrationText, migrate } from "../sql/migrations.ts";
 import type { Program, Runner } from "../sql/program.ts";
 import { withRefusals } from "../sql/refusals.ts";
 import { settleAndClaim } from "../sql/settle-and-claim.ts";
-import { unreadableFacts } from "../sql/unreadable.ts";
 import { isInCallback } from "./callbacks.ts";
 import type { ServerDrizzle } from "./drizzle.ts";
 import type { Connection, Pool, Queryable, ServerPool } from "./pool.ts";
@@ -234,31 +231,14 @@ function requestsOver(
 }
 
 async function diagnosed(
-  kind: ServerKind,
+  { diagnose, migrations }: ServerKind,
   runner: ServerRunner,
   ops: Operations,
   strategy: Strategy,
 ): Promise<Diagnosis[]> {
-  const facts = await runner.ask(kind.diagnose);
-  const { isDenied } = kind.migrations;
-  const move = await transferFactsOf(() => runner.run(() => ops.transfer.state()), isDenied);
-  const unreadable = await runner.run(() => unreadableFacts(ops.texts.dialect, isDenied));
-  const keys = await keyFactsOf(runner, ops, isDenied);
-  return [...facts, { name: "claim strategy", value: strategy }, ...move, ...unreadable, ...keys];
-}
-
-/** A user who may not read the settings sees none. */
-async function keyFactsOf(
-  runner: ServerRunner,
-  { encryption }: Operations,
-  isDenied: (error: unknown) => boolean,
-): Promise<Diagnosis[]> {
-  try {
-    return encryptionFacts((await runner.run(() => encryption.fingerprints())).keys());
-  } catch (error) {
-    if (!isDenied((error as Error).cause ?? error)) throw error;
-    return [];
-  }
+  const facts = await runner.ask(diagnose);
+  const ofTables = await factsOf(runner, ops, migrations.isDenied);
+  return [...facts, { name: "claim strategy", value: strategy }, ...ofTables];
 }
 
 function notingStore(store: FullStore, runner: ServerRunner, ops: Operations, note: Note): FullStore {

@@ -167,5 +167,5 @@ export async function checkTables({ run }: Runner, text: MigrationText, database
 }
 
 /** The driver's own error; an error of dbq's own has none. */
-const causeOf = (error: unknown): unknown =>
+export const causeOf = (error: unknown): unknown =>
   error instanceof DatabaseError ? (error.cause ?? error) : error;

@@ -98,10 +98,7 @@ function isReadable(table: Table, column: string, value: unknown): boolean {
 }
 
 /** The facts of the tables that have such rows. @param isDenied whether an error says that this user may not read a table */
-export function* unreadableFacts(
-  d: Dialect,
-  isDenied: (error: unknown) => boolean = () => false,
-): Program<Diagnosis[]> {
+export function* unreadableFacts(d: Dialect, isDenied: (error: unknown) => boolean): Program<Diagnosis[]> {
   const facts = yield* exactIdFacts(d, isDenied);
   for (const one of looks) {
     try {

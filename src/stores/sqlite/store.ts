@@ -2,18 +2,14 @@
 import type { Database } from "better-sqlite3";
 import { type Clock, systemClock } from "../../base/runtime/clock.ts";
 import { importPackage } from "../../base/runtime/packages.ts";
-import { encryptionFacts } from "../../features/encryption/contract.ts";
 import type { Note } from "../../features/look/contract.ts";
 import { noting } from "../../features/look/sql/noting.ts";
-import { methodsOver, type Operations, operationsOf } from "../../features/sql.ts";
+import { factsOf, methodsOver, type Operations, operationsOf } from "../../features/sql.ts";
 import type { FullStore } from "../../features/store.ts";
-import { transferFacts } from "../../features/transfer/sql.ts";
-import type { Diagnosis } from "../../store.ts";
 import { driverFile, Heartbeat, type HeartbeatThread } from "../sql/heartbeat.ts";
 import { checkTables, migrate } from "../sql/migrations.ts";
 import type { Runner } from "../sql/program.ts";
 import { textsOf } from "../sql/texts.ts";
-import { unreadableFacts } from "../sql/unreadable.ts";
 import {
   compiler,
   type Driver,
@@ -174,7 +170,10 @@ function sqliteStore(
       return () => heartbeat.stop();
     },
     watch: (listener) => file?.watch.add(() => listener(true)) ?? (() => undefined),
-    diagnose: () => diagnose(diagnoseSqlite(client, path, file?.identity.locks), runner, ops),
+    diagnose: async () => [
+      ...diagnoseSqlite(client, path, file?.identity.locks),
+      ...(await factsOf(runner, ops)),
+    ],
     noting: (note) => notingStore(store, runner, ops, note),
     reader: async () => {
       const reading = await retryWhileBusy(() => openReading(client));
@@ -188,19 +187,6 @@ function sqliteStore(
     },
   };
   return store;
-}
-
-async function diagnose(
-  facts: readonly Diagnosis[],
-  runner: Runner,
-  { transfer, encryption }: Operations,
-): Promise<Diagnosis[]> {
-  return [
-    ...facts,
-    ...transferFacts(await runner.run(() => transfer.state())),
-    ...(await runner.run(() => unreadableFacts(sqliteDialect))),
-    ...encryptionFacts((await runner.run(() => encryption.fingerprints())).keys()),
-  ];
 }
 
 function notingStore(store: FullStore, runner: Runner, ops: Operations, note: Note): FullStore {
