@@ -120,11 +120,6 @@ export class RunningAttempt implements Execution {
   /** Whether another program has decided the end of the task during the attempt, and a feature holds it up. */
   isHeldUp = false;
 
-  /** Whether `lose` was called before the attempt ended. */
-  get isLost(): boolean {
-    return this.#released === "lost";
-  }
-
   /** Whether a feature has ended the attempt without an outcome. */
   get hasLeft(): boolean {
     return this.#released === "left";

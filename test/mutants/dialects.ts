@@ -319,7 +319,7 @@ export const dialectFaults: readonly Mutant[] = [
     name: "moved-tasks-are-gone-for-awaits",
     why: "An await of a task that moved to a partition rejects with DBQ_TASK_NOT_FOUND.",
     in: "TaskOperations.findEnded",
-    find: "gone.length > 0 && this.#bringBack",
+    find: "gone.length > 0 && this.#d.bringBack",
     replace: "false",
     caughtBy: ofPartitions("have a table for each status and day, and are read as before"),
   },

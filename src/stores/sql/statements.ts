@@ -535,10 +535,9 @@ function workerStatements(d: Dialect) {
       delete from dbq_workers where id = ${p.workerId}`,
 
     /**
-     * No row when the worker has beaten since it was looked at, or when another transaction has its row. While this
-     * transaction has it, the worker cannot claim.
+     * Answers with the time. No row when the worker has beaten since it was looked at, or when another transaction has its
+     * row. While this transaction has it, the worker cannot claim.
      */
-    /** Answers with the time. */
     lockDeadWorker: (p) => sql`
       select ${d.millis(d.now(p))} from dbq_workers where id = ${p.workerId} and beat = ${p.beat} ${d.skipLocked}`,
 

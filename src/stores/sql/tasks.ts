@@ -112,11 +112,11 @@ const keyParams = ({ uniqueKey, unique }: NewTask) => ({
   debounceLimit: unique?.onDuplicate === "debounce" ? unique.limit : null,
 });
 
-/** Of the attempt that a cancel interrupts. */
 /** Whether a task has failed in a group, which an ordered drain has stopped because of it. */
 const stopsGroup = ({ status, workerId, groupKey }: TaskRecord): boolean =>
   status === "failed" && groupKey !== null && isOfDrain(workerId);
 
+/** Of the attempt that a cancel interrupts. */
 const cancelledAttempt = {
   outcome: "cancelled",
   errorName: null,
@@ -175,7 +175,6 @@ export class TaskOperations {
   readonly #queries: Texts["queries"];
   readonly #transitions: Transitions;
   readonly #maintenance: MaintenanceOperations;
-  readonly #bringBack: Statement | undefined;
   /** Whether a task runs nowhere, so that it cannot run again. Undefined: each can. */
   isFixed: ((record: TaskRecord) => boolean) | undefined;
   /** What else has to happen when a task that may have steps is made pending. Undefined: nothing. */
@@ -189,7 +188,6 @@ export class TaskOperations {
     this.#queries = texts.queries;
     this.#transitions = transitions;
     this.#maintenance = maintenance;
-    this.#bringBack = texts.dialect.bringBack;
   }
 
   // ---- insert --------------------------------------------------------------------------------
@@ -330,7 +328,7 @@ export class TaskOperations {
       if (columns[0] === null) gone.push(int(asked));
       else tasks.push(toTaskRecord(columns));
     }
-    return gone.length > 0 && this.#bringBack ? yield* this.#findMoved(tasks, gone) : { tasks, gone };
+    return gone.length > 0 && this.#d.bringBack ? yield* this.#findMoved(tasks, gone) : { tasks, gone };
   }
 
   /** Looks in the partitions, too, for the ids that the table of tasks does not have. */
@@ -431,7 +429,7 @@ export class TaskOperations {
     change: Statement,
     paramsOf: (task: TaskRecord) => Params | undefined,
   ): Program<Operated> {
-    const [rivalOf, bringBack] = [() => this.#rivalOf(id), this.#bringBack];
+    const [rivalOf, { bringBack }] = [() => this.#rivalOf(id), this.#d];
     return this.operate(id, function* (task) {
       const { status, generationId, uniqueKey } = task;
       const params = paramsOf(task);

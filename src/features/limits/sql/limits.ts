@@ -155,8 +155,7 @@ export class LimitOperations {
     // A new rate forgives no more than its own burst, and does not ask for longer than that either.
     const [row] = yield* rows(this.#s.now);
     const tat = spent(rate, Number(row?.[0]) * 1_000);
-    const ofFunc = scope.kind === "func" || scope.kind === "code";
-    yield* count(ofFunc ? this.#s.capStates : this.#s.capState, { ...scopeParams(scope), tat });
+    yield* count(isOfFunc(scope) ? this.#s.capStates : this.#s.capState, { ...scopeParams(scope), tat });
   }
 
   /** Makes tasks count that run since before there was a limit. */
@@ -173,8 +172,7 @@ export class LimitOperations {
 
   /** After a change of values: lets go what a rate of the scope has put off. True: there may be more. */
   *letGo(scope: LimitScope): Program<boolean> {
-    const ofFunc = scope.kind === "func" || scope.kind === "code";
-    const waiting = yield* ofFunc
+    const waiting = yield* isOfFunc(scope)
       ? rows(this.#s.putOffTasksOf, { name: scope.name, limit: batch })
       : rows(this.#s.putOffTasks, { key: keyOf(scope), limit: batch });
     yield* changes(this.#s.letGo, waiting.map(toTaskVersion));
