@@ -68,11 +68,12 @@ export class Worker<C = unknown> extends WorkerEmitter {
   readonly #options: ReadWorkerOptions;
   /** The names of the functions that it runs; undefined: all that are registered. */
   readonly #names: readonly string[] | undefined;
+  readonly #report = (error: unknown, where: string): void => this.reportError(error, where);
   #run: Run | undefined;
   readonly #lifecycle = new Lifecycle({
     of: "the worker",
     finalMs: finalWriteMs,
-    report: (error, where) => this.reportError(error, where),
+    report: this.#report,
   });
   #registering = false;
 
@@ -146,7 +147,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
     const claims = openClaims(this.#queue, {
       names: () => runnableNames(this.#names),
       onReady: () => dispatcher.lookForWork(),
-      report: (error, where) => this.reportError(error, where),
+      report: this.#report,
     });
     const meter = this.#openMeter(id);
     const dispatcher: Dispatcher = this.#newDispatcher(id, { executors, claims, changeListener, meter }, () =>
@@ -170,13 +171,12 @@ export class Worker<C = unknown> extends WorkerEmitter {
       },
       maxTasksPerChild: options.maxTasksPerChild,
       maxPayload: this.#internals.options.maxPayload,
-      report: (error, where) => this.reportError(error, where),
+      report: this.#report,
     });
   }
 
   #openMeter(workerId: string): Meter {
-    const report = (error: unknown, where: string) => this.reportError(error, where);
-    const meter = openMeter(this.#queue, { workerId, report });
+    const meter = openMeter(this.#queue, { workerId, report: this.#report });
     this.#lifecycle.onStop(() => meter.close());
     return meter;
   }
@@ -188,7 +188,6 @@ export class Worker<C = unknown> extends WorkerEmitter {
     onOwedHooks: () => void,
   ): Maintenance {
     const { lease, queueName, context } = this.#options;
-    const report = (error: unknown, where: string) => this.reportError(error, where);
     return maintenanceOf(this.#queue, {
       workerId,
       lease,
@@ -199,7 +198,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
             : undefined,
         context,
         takeOn: (claim) => dispatcher.takeOn(claim),
-        report,
+        report: this.#report,
       },
       onRescued: (dead, tasks) => this.reportRescued(dead, tasks),
       onCrashes: (crashes) => {
@@ -207,7 +206,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
         for (const crash of crashes) this.reportCrash(crash, this.#internals.options.clock);
         onOwedHooks();
       },
-      report,
+      report: this.#report,
     });
   }
 
@@ -251,7 +250,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
         if (cancelled) meter.ended(record, "cancelled", undefined);
         this.reportLost(record, cancelled);
       },
-      reportError: (error, where) => this.reportError(error, where),
+      reportError: this.#report,
     });
   }
 
@@ -297,7 +296,7 @@ export class Worker<C = unknown> extends WorkerEmitter {
       store: this.#internals.store,
       queueNames: this.#options.queueName,
       definitions: () => runnableNames(this.#names).flatMap((name) => definitionNamed(name) ?? []),
-      report: (error, where) => this.reportError(error, where),
+      report: this.#report,
     });
   }
 

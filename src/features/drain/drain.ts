@@ -51,12 +51,13 @@ export class Drain extends DrainEmitter {
   readonly #queue: Queue;
   readonly #internals: FullInternals;
   readonly #options: ReadDrainOptions;
+  readonly #report = (error: unknown, where: string): void => this.reportError(error, where);
   #run: Run | undefined;
   #active = false;
   readonly #lifecycle = new Lifecycle({
     of: "the drain",
     finalMs: finalWriteMs,
-    report: (error, where) => this.reportError(error, where),
+    report: this.#report,
   });
 
   /** @internal */
@@ -104,7 +105,7 @@ export class Drain extends DrainEmitter {
     );
     const turns = new PeriodicJob(
       { name: "looking whether another drain has ended", run: () => this.#look(workerId) },
-      (error, where) => this.reportError(error, where),
+      this.#report,
     );
     const meter = this.#openMeter(workerId);
     const maintenance: Maintenance = this.#newMaintenance(workerId, meter, () => turns.now());
@@ -136,13 +137,12 @@ export class Drain extends DrainEmitter {
       },
       onPause: (error, delay) => this.tell("paused", error, delay),
       onResume: () => this.tell("resumed"),
-      report: (error, where) => this.reportError(error, where),
+      report: this.#report,
     });
   }
 
   #openMeter(workerId: string): Meter {
-    const report = (error: unknown, where: string) => this.reportError(error, where);
-    const meter = openMeter(this.#queue, { workerId, report });
+    const meter = openMeter(this.#queue, { workerId, report: this.#report });
     this.#lifecycle.onStop(() => meter.close());
     return meter;
   }
@@ -151,13 +151,12 @@ export class Drain extends DrainEmitter {
     const { store, wakeups } = this.#internals;
     const isActive = () => this.#active;
     const own = [
-      deletesOld(store.drains, this.#options, isActive, (error, where) => this.reportError(error, where)),
+      deletesOld(store.drains, this.#options, isActive, this.#report),
       failsOverdue(store.drains, this.#options, isActive, () => wakeups.taskEnded()),
     ].flatMap((job) => job ?? []);
-    const report = (error: unknown, where: string) => this.reportError(error, where);
     const onCrashes = (crashes: readonly Crash[]) => publishCrashes(crashes, meter);
     const { lease } = this.#options;
-    return maintenanceOf(this.#queue, { workerId, lease, onRescued, onCrashes, report }, own);
+    return maintenanceOf(this.#queue, { workerId, lease, onRescued, onCrashes, report: this.#report }, own);
   }
 
   async #begin({ workerId, pump, changeListener, maintenance, turns }: Run): Promise<void> {
