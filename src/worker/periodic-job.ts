@@ -38,7 +38,7 @@ export interface JobHost {
   readonly code?: HostedCode | undefined;
   /** Tasks became pending. `hasEnded`: or tasks were ended. */
   onWork(hasEnded?: boolean): void;
-  /** Reports an error that stops only a part of the job. */
+  /** Reports an error that stops only a part of the job, or changes nothing: a hook threw. */
   report(error: unknown, where: string): void;
 }
 
@@ -50,8 +50,6 @@ export interface HostedCode {
   readonly context: unknown;
   /** Runs at once, beside the slots, the tasks that a feature claims for this worker. */
   takeOn(claim: () => Promise<readonly TaskRecord[]>): Promise<void>;
-  /** Reports an error that changes nothing: a hook threw. */
-  report(error: unknown, where: string): void;
 }
 
 /** Runs a job again and again, one run at a time. A run that throws is reported, and the next one comes a second later. */

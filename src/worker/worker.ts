@@ -198,7 +198,6 @@ export class Worker<C = unknown> extends WorkerEmitter {
             : undefined,
         context,
         takeOn: (claim) => dispatcher.takeOn(claim),
-        report: this.#report,
       },
       onRescued: (dead, tasks) => this.reportRescued(dead, tasks),
       onCrashes: (crashes) => {

@@ -88,25 +88,25 @@ export class OwedHooks implements Job {
   async #call(hook: OwedHook, code: HostedCode): Promise<void> {
     this.#taken.add(hook.id);
     const where = `onFailure of task "${hook.func}" (${hook.taskId}), whose worker crashed`;
-    await this.#repeat(code, where, () => this.#run(hook, code, where));
+    await this.#repeat(where, () => this.#run(hook, code, where));
     this.#taken.delete(hook.id);
     if (this.#taken.size === 0) this.#wakeDrained();
   }
 
   /** Until it succeeds, or a stop is over. */
-  async #repeat({ report }: HostedCode, where: string, act: () => Promise<void>): Promise<void> {
+  async #repeat(where: string, act: () => Promise<void>): Promise<void> {
     const { signal } = this.#over;
     while (!signal.aborted)
       try {
         return await act();
       } catch (error) {
-        report(error, where);
+        this.#host.report(error, where);
         await sleep(repeatAfter, undefined, { signal }).catch(() => undefined);
       }
   }
 
   async #run(hook: OwedHook, code: HostedCode, where: string): Promise<void> {
-    const { report } = code;
+    const { report } = this.#host;
     const onFailure = code.definitionOf(hook.queueName, hook.func)?.onFailure;
     // Of a task that was deleted meanwhile there is nothing left to tell.
     const record = onFailure && (await this.#crashed(hook));
@@ -121,7 +121,7 @@ export class OwedHooks implements Job {
       await (trace ? trace.hook("onFailure", run) : run());
       if (signal.aborted) return;
     }
-    await this.#repeat(code, where, async () => void (await this.#store.hooks.remove(hook)));
+    await this.#repeat(where, async () => void (await this.#store.hooks.remove(hook)));
   }
 
   /** The task as the crash left it: it may run again, or have ended since. */

@@ -123,7 +123,6 @@ export class TestRunner extends WorkerEmitter {
       definitionOf: (_, func) => definitionNamed(func),
       context,
       takeOn: (claim) => this.#dispatcher.takeOn(claim),
-      report,
     };
     return openJobs(this.#queue, {
       workerId: this.id,

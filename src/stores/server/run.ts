@@ -313,11 +313,11 @@ export class ServerRunner implements Runner {
   }
 
   /** `op` gets the number of earlier tries. */
-  readonly run = <T>(op: (tries: number) => Program<T>, policy = fenced): Promise<T> =>
-    this.#retrying((execution, tries) => execution.run(op(tries)), policy);
+  readonly run = <T>(op: (tries: number) => Program<T>, policy = fenced, deadline?: Deadline): Promise<T> =>
+    this.#retrying((execution, tries) => execution.run(op(tries)), policy, deadline);
 
-  readonly write = <T>(op: (tries: number) => Program<T>, policy = fenced): Promise<T> =>
-    this.#retrying((execution, tries) => execution.atomically(() => op(tries)), policy);
+  readonly write = <T>(op: (tries: number) => Program<T>, policy = fenced, deadline?: Deadline): Promise<T> =>
+    this.#retrying((execution, tries) => execution.atomically(() => op(tries)), policy, deadline);
 
   readonly writeOnce = <T>(op: () => Program<T>): Promise<T> => this.write(op, once);
 
@@ -327,15 +327,10 @@ export class ServerRunner implements Runner {
       const deadline = new Deadline(this.#pool.name, limit);
       return await deadline.race(call(deadline)).finally(() => deadline.clear());
     };
-    const write: ServerRunner["write"] = (op, policy = fenced) =>
-      within((deadline) =>
-        this.#retrying((execution, tries) => execution.atomically(() => op(tries)), policy, deadline),
-      );
+    const write: ServerRunner["write"] = (op, policy) =>
+      within((deadline) => this.write(op, policy, deadline));
     return {
-      run: (op, policy = fenced) =>
-        within((deadline) =>
-          this.#retrying((execution, tries) => execution.run(op(tries)), policy, deadline),
-        ),
+      run: (op, policy) => within((deadline) => this.run(op, policy, deadline)),
       write,
       writeOnce: (op) => write(op, once),
     };
