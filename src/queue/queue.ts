@@ -350,8 +350,8 @@ export class CoreQueue<Db = unknown> {
    * @throws TaskNotFoundError, TaskRunningError, TaskUndoingError, DuplicateTaskError
    */
   retryTask = async <R = unknown>(id: TaskId<R> | number): Promise<Task<R>> => {
-    const { store, wakeups } = this.#open();
-    const operated = await (store.requests ?? store).retry(taskId(id, "retryTask"));
+    const { wakeups } = this.#internals;
+    const operated = await this.#requests().retry(taskId(id, "retryTask"));
     if (!operated) throw new TaskNotFoundError(id);
     if (isEnding(operated.record)) throw new TaskUndoingError(id);
     if (operated.record.status === "running") throw new TaskRunningError(id);
@@ -367,10 +367,10 @@ export class CoreQueue<Db = unknown> {
    * @throws TaskNotFoundError; TypeError for a wrong option
    */
   cancelTask = async <R = unknown>(id: TaskId<R> | number, options?: CancelOptions): Promise<Task<R>> => {
-    const { store, wakeups } = this.#open();
+    const { wakeups } = this.#open();
     const { reason, tree } = readCancelOptions(options);
     const error = JSON.stringify({ name: "TaskCancelled", message: reason });
-    const operated = await (store.requests ?? store).cancel(taskId(id, "cancelTask"), error, !tree);
+    const operated = await this.#requests().cancel(taskId(id, "cancelTask"), error, !tree);
     if (!operated) throw new TaskNotFoundError(id);
     const { record } = operated;
     wakeups.taskChanged(record.rootId === null ? [id] : undefined);
