@@ -347,7 +347,7 @@ export const dialectFaults: readonly Mutant[] = [
   {
     name: "a-day-is-dropped-while-it-is-kept",
     why: "Finished tasks are deleted up to a day before the end of their retention.",
-    in: "Partitions.#expired",
+    in: "Partitions.#old",
     find: "partition.end + retention[partition.status]",
     replace: "partition.end - day + retention[partition.status]",
     caughtBy: ofPartitions(

@@ -42,7 +42,7 @@ export const uniquenessFaults: readonly Mutant[] = [
   {
     name: "a-pruned-task-loses-its-key",
     why: "With a retention shorter than uniqueFor, a key is free before its time.",
-    in: "oldStatements.isExpired",
+    in: "oldStatements.isOld",
     find: "`and (unique_until is null or unique_until <= ${d.now(p)})`",
     replace: "``",
     caughtBy: onFile("prune keeps a finished task for as long as it holds its key"),

@@ -273,7 +273,7 @@ export const upkeepFaults: readonly Mutant[] = [
   {
     name: "prune-ignores-the-retention",
     why: "What has ended is deleted at once, before anybody could read its result.",
-    in: "oldStatements.isExpired",
+    in: "oldStatements.isOld",
     find: "`finished_at < ${before(d, p)}`",
     replace: "`finished_at <= ${d.now(p)} and ${d.integer(p.age)} >= 0`",
     caughtBy: onFile(

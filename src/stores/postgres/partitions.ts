@@ -185,14 +185,14 @@ export class Partitions implements PartitionStore {
   }
 
   async drop(retention: Retention): Promise<number> {
-    const old = await this.#runner.run(() => this.#expired(retention));
+    const old = await this.#runner.run(() => this.#old(retention));
     let dropped = 0;
     for (const table of old) if (await this.#drop(table)) dropped += 1;
     return dropped;
   }
 
   /** The tables that are old enough, of those that this user may drop. None while `dbq move` copies them: a drop fires no trigger. */
-  *#expired(retention: Retention): Program<string[]> {
+  *#old(retention: Retention): Program<string[]> {
     const now = this.#d.millis(this.#d.now({}));
     const found = yield* rowsOnce(sql`
       select quote_ident(nspname) || '.' || quote_ident(relname), ${now} from pg_inherits

@@ -130,24 +130,24 @@ export class MaintenanceOperations {
     let removed = 0;
     for (const [status, age] of Object.entries(retention))
       removed += yield* this.remove(
-        yield* this.#expired(status, age, limit - removed, places.get(status), this.#s.expired),
+        yield* this.#old(status, age, limit - removed, places.get(status), this.#s.old),
         true,
       );
     return removed;
   }
 
   /** The tasks that `prune` would delete, the oldest first, and when each finished, in milliseconds since 1970. */
-  *expired(
+  *old(
     status: string,
     age: number,
     limit: number,
     place: RetentionPlace | undefined,
   ): Program<Map<number, number>> {
-    const found = yield* this.#expired(status, age, limit, place, this.#s.oldest);
+    const found = yield* this.#old(status, age, limit, place, this.#s.oldest);
     return new Map(found.map(([id, finishedAt]) => [int(id), Number(finishedAt)]));
   }
 
-  *#expired(
+  *#old(
     status: string,
     age: number,
     limit: number,
@@ -162,9 +162,9 @@ export class MaintenanceOperations {
   }
 
   /** Deletes those of these tasks that `prune` would delete. */
-  *removeExpired(status: string, age: number, ids: readonly number[]): Program<readonly number[]> {
+  *removeOld(status: string, age: number, ids: readonly number[]): Program<readonly number[]> {
     const params = { status, age: Math.min(age, longestAge), ids: JSON.stringify(ids) };
-    return yield* this.removed(yield* rows(this.#s.expiredAmong, params), true);
+    return yield* this.removed(yield* rows(this.#s.oldAmong, params), true);
   }
 
   /** As `remove`, and returns the ids. */

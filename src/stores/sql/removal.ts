@@ -45,7 +45,7 @@ export class RetentionPruning {
 
   async #pruneEach(status: keyof Retention, age: number, limit: number, onKept: OnKept): Promise<number> {
     const known = this.#places.get(status);
-    const found = await this.#runner.run(() => this.#ops.expired(status, age, limit, known));
+    const found = await this.#runner.run(() => this.#ops.old(status, age, limit, known));
     const place = known ?? { from: 0, passed: [], begun: performance.now(), ended: false };
     let kept = 0;
     const passOver = (task: KeptTask) => {
@@ -56,8 +56,7 @@ export class RetentionPruning {
       this.#places.set(status, place);
       onKept(task);
     };
-    const each = (ids: readonly number[]) =>
-      this.#runner.write(() => this.#ops.removeExpired(status, age, ids));
+    const each = (ids: readonly number[]) => this.#runner.write(() => this.#ops.removeOld(status, age, ids));
     return (await this.#batches.each([...found.keys()], each, passOver, mostKept)).length + kept;
   }
 }

@@ -445,13 +445,13 @@ export const isNotAskedFor = (d: Dialect): SQL => {
 };
 
 function oldStatements(d: Dialect) {
-  const isExpired = (p: Params) => sql`${d.indexed.endedAs} = ${p.status} and finished_at < ${before(d, p)}
+  const isOld = (p: Params) => sql`${d.indexed.endedAs} = ${p.status} and finished_at < ${before(d, p)}
         and (unique_until is null or unique_until <= ${d.now(p)}) and ${isNotAskedFor(d)} and ${hasNumber}`;
   const oldest = (p: Params, further = sql``) => sql`
-      select id, ${d.millis(sql.raw("finished_at"))} from ${d.tasks} where ${isExpired(p)} ${further} order by finished_at`;
+      select id, ${d.millis(sql.raw("finished_at"))} from ${d.tasks} where ${isOld(p)} ${further} order by finished_at`;
   return {
-    expired: (p) => sql`
-      select id from ${d.tasks} where ${isExpired(p)} ${d.atMost(p.limit)} ${d.skipLocked}`,
+    old: (p) => sql`
+      select id from ${d.tasks} where ${isOld(p)} ${d.atMost(p.limit)} ${d.skipLocked}`,
 
     /** The same, the oldest first, and when they finished. */
     oldest: (p) => sql`${oldest(p)} ${d.atMost(p.limit)} ${d.skipLocked}`,
@@ -464,8 +464,8 @@ function oldStatements(d: Dialect) {
         and id not in ${d.integers(p.passed)}`,
       )} ${d.atMost(p.limit)} ${d.skipLocked}`,
 
-    expiredAmong: (p) => sql`
-      select id from ${d.tasks} where ${isExpired(p)} and ${d.among("id", p.ids)} ${d.locked}`,
+    oldAmong: (p) => sql`
+      select id from ${d.tasks} where ${isOld(p)} and ${d.among("id", p.ids)} ${d.locked}`,
 
     deleteTasks: (p) => sql`
       delete from dbq_tasks where ${d.among("id", p.ids)}`,
