@@ -6,7 +6,7 @@ import { setMaxListeners } from "node:events";
 import { endedBy } from "../base/runtime/ended-by.ts";
 import { clearTimeout, performance, setTimeout } from "../base/runtime/timers.ts";
 import type { TaskEvent } from "../base/tasks/history.ts";
-import { groupBy } from "../base/values/group-by.ts";
+import { groupBy, mapById } from "../base/values/group-by.ts";
 import { QueueClosedError, TaskNotFoundError } from "../errors.ts";
 import type { Store } from "../store.ts";
 import { isFinished } from "../task.ts";
@@ -208,6 +208,3 @@ export class TaskWatches {
     if (this.#waiting.delete(watch)) how();
   }
 }
-
-const mapById = <T extends { id: number }>(found: readonly T[]): ReadonlyMap<number, T> =>
-  new Map(found.map((one) => [one.id, one]));

@@ -4,6 +4,7 @@ import type { Bag } from "../base/runtime/bag.ts";
 import { inRootContext } from "../base/runtime/root-context.ts";
 import { clearTimeout, setTimeout } from "../base/runtime/timers.ts";
 import { endingIn, isEnding } from "../base/values/ending.ts";
+import { mapById } from "../base/values/group-by.ts";
 import type { TaskState, TaskStore } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
 import { isLost, lossReason } from "./ambiguous-results.ts";
@@ -68,7 +69,7 @@ export class OwnershipCheck {
     if (attempts.length === 0) return new Map();
     try {
       const found = await this.#store.taskStates(attempts.map(({ record }) => record.id));
-      const states = new Map(found.map((state) => [state.id, state]));
+      const states = mapById(found);
       const lost = attempts.filter((attempt) => isLost(attempt, states.get(attempt.record.id)));
       const cancelled = await this.#cancelledAmong(lost, states);
       return new Map(
@@ -103,7 +104,7 @@ export class OwnershipCheck {
       (record) =>
         record.status === "cancelled" || (isEnding(record) && endingIn(record.error) === "cancelled"),
     );
-    return new Map(records.map((record) => [record.id, record]));
+    return mapById(records);
   }
 
   /** Whether the function's own transaction has completed its task. */

@@ -9,3 +9,6 @@ export function groupBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K,
   }
   return groups;
 }
+
+export const mapById = <T extends { id: number }>(items: readonly T[]): Map<number, T> =>
+  new Map(items.map((one) => [one.id, one]));

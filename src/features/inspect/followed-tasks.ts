@@ -3,7 +3,7 @@
  * reads the newest tasks, those that run, and in rotation the others that it remembers.
  */
 
-import { groupBy } from "../../base/values/group-by.ts";
+import { groupBy, mapById } from "../../base/values/group-by.ts";
 import { toTask } from "../../base/values/records.ts";
 import { FollowedTask, type SeenTasks } from "../../queue/followed-task.ts";
 import type { TaskFilter, TaskProgress } from "../../store.ts";
@@ -227,6 +227,3 @@ export class FollowedTasks {
 
 const completeAbove = (newest: readonly TaskBeginning[]): number =>
   newest[pageSize - 1]?.id ?? Number.NEGATIVE_INFINITY;
-
-const mapById = <T extends { id: number }>(found: readonly T[]): Map<number, T> =>
-  new Map(found.map((one) => [one.id, one]));

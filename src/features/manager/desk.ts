@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { performance, repeat } from "../../base/runtime/timers.ts";
-import { groupBy } from "../../base/values/group-by.ts";
+import { groupBy, mapById } from "../../base/values/group-by.ts";
 import { sessionClosedChannel, sessionOpenedChannel, taskLostChannel } from "../../events.ts";
 import type { Crash, LogLine, Outcome, TaskVersion } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
@@ -293,7 +293,7 @@ export class Desk {
 
   async #rows(ids: readonly number[]): Promise<Map<number, AgentTask>> {
     if (ids.length === 0) return new Map();
-    return new Map((await this.#internals.store.agents.tasks(ids)).map((row) => [row.id, row]));
+    return mapById(await this.#internals.store.agents.tasks(ids));
   }
 
   /** Remembers tasks that another Manager has claimed for the session. @returns the rows that it read */
@@ -329,9 +329,7 @@ export class Desk {
     session.beatAt = performance.now();
     const answer: BeatAnswer = { cancel: [], lost: [], quiet: this.#isQuiet };
     if (running.length > 0) {
-      const states = new Map(
-        (await store.taskStates(running.map(({ id }) => id))).map((state) => [state.id, state]),
-      );
+      const states = mapById(await store.taskStates(running.map(({ id }) => id)));
       for (const one of running) {
         const state = states.get(one.id);
         if (state === undefined || (state.status === "cancelled" && session.held.has(keyOf(one))))
@@ -384,9 +382,7 @@ export class Desk {
     for (let i = 0; i < lines.length; i += linesPerWrite)
       await writeLines(store, lines.slice(i, i + linesPerWrite), keptLines, report);
     wakeups.taskNoted();
-    const states = new Map(
-      (await store.taskStates(tasks.map(({ id }) => id))).map((state) => [state.id, state]),
-    );
+    const states = mapById(await store.taskStates(tasks.map(({ id }) => id)));
     const isLost = ({ id, generation }: Version) => states.get(id)?.generationId !== generation;
     return { lost: tasks.filter((told) => isLost(told) || !own.includes(told)).map(({ id }) => id) };
   }

@@ -1,4 +1,5 @@
 /** The methods of a store that change many rows for maintenance: each goes on around a row that the database refuses to change. */
+import { mapById } from "../../base/values/group-by.ts";
 import type { Crash, OnKept, Promoted, TaskVersion, WorkerStore } from "../../store.ts";
 import { type Batches, PassedOver } from "./around-refused.ts";
 import type { ExpiryOperations } from "./expiry.ts";
@@ -104,7 +105,7 @@ class Around {
     act: (some: readonly TaskVersion[]) => Promise<readonly A[]>,
     onKept: OnKept,
   ): Promise<A[]> {
-    const byId = new Map(versions.map((version) => [version.id, version]));
+    const byId = mapById(versions);
     const of = (ids: readonly number[]) => ids.map((id) => byId.get(id) as TaskVersion);
     return this.#batches.each([...byId.keys()], (ids) => act(of(ids)), onKept);
   }

@@ -4,6 +4,7 @@
  * offers something else in their place: the same failure, short and in ASCII, else a failure with the database's reason.
  */
 import { refusedOutcome } from "../../base/values/failure-kind.ts";
+import { mapById } from "../../base/values/group-by.ts";
 import { storable, toAscii } from "../../base/values/storable.ts";
 import { beginning, failureOf } from "../../base/values/thrown.ts";
 import { anotherTryAfter, DatabaseError, OutcomeUnknownError } from "../../errors.ts";
@@ -144,7 +145,7 @@ class Search {
   /** Empty when the database does not answer: the caller needs the answer to its cycle, which has committed. */
   async #discarded(missed: readonly Outcome[]): Promise<ReadonlySet<Outcome>> {
     const states = await this.#statesOf(missed.map(({ id }) => id)).catch(() => []);
-    const running = new Map(states.map((state) => [state.id, state]));
+    const running = mapById(states);
     return new Set(
       missed.filter(({ id, generationId }) => {
         const state = running.get(id);
