@@ -108,3 +108,21 @@ export interface TransferStore {
   /** Makes every row that is inserted from now on get an id above this one. */
   setLastId(table: MovedTable, id: number): Promise<void>;
 }
+
+/** The statements of `dbq move`. They have no parameters: many define triggers. */
+export interface TransferText {
+  /** Returns a row when the table `dbq_move` exists. */
+  hasTable: string;
+  makeTable: string;
+  /** Lists the names of all triggers of moves, where each run has triggers of its own. */
+  triggers: string | undefined;
+  /** Makes the database refuse writers, unless the bypass (the column `door` of `dbq_move`) is open; and the reverse. */
+  freeze: (state: TransferState, triggers: readonly string[]) => readonly string[];
+  unfreeze: (triggers: readonly string[]) => readonly string[];
+  /** Reads the last id that a table has given; no row: none yet. Rows may have been inserted with larger ids. */
+  lastId: (table: string) => string;
+  toLastId: (row: readonly unknown[]) => number;
+  setLastId: (table: string, id: number) => readonly string[];
+  /** Whether the ids after an insert with an id are larger than that one by themselves. */
+  followsInserts: boolean;
+}

@@ -7,8 +7,7 @@
  * the state: a later run creates its triggers once it owns the state, so none of them is among those. A run that fills the
  * new database drops its triggers only when all rows are there.
  */
-import { isSource } from "../../features/transfer/contract.ts";
-import type { TransferText } from "../sql/dialect.ts";
+import { isSource, type TransferText } from "../../features/transfer/contract.ts";
 
 const isFrozen = "state in ('preparing', 'filling', 'closing', 'moved') and door = 0";
 const old = "state in ('closing', 'moved')";

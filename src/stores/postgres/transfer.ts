@@ -1,6 +1,5 @@
 /** The statements of `dbq move` on Postgres. */
-import { isSource } from "../../features/transfer/contract.ts";
-import type { TransferText } from "../sql/dialect.ts";
+import { isSource, type TransferText } from "../../features/transfer/contract.ts";
 
 /** While DDL waits for a table's lock, all other statements wait behind it: it gives up soon, and is tried again. */
 const settings = ["set local client_min_messages = warning", "set local lock_timeout = '5s'"];

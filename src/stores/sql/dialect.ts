@@ -1,6 +1,6 @@
 /** The differences between the databases' SQL, as data. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import type { TransferState } from "../../features/transfer/contract.ts";
+import type { TransferText } from "../../features/transfer/contract.ts";
 import type { TaskStatus } from "../../task.ts";
 
 /** The values of a result's row, in the order of its columns. */
@@ -199,21 +199,3 @@ export const steeredByPartialIndexes: Omit<SteeredText, "uses"> = {
   putOffOrder: sql.raw("put_off_by, wait_until"),
   skips: true,
 };
-
-/** The statements of `dbq move`. They have no parameters: many define triggers. */
-export interface TransferText {
-  /** Returns a row when the table `dbq_move` exists. */
-  hasTable: string;
-  makeTable: string;
-  /** Lists the names of all triggers of moves, where each run has triggers of its own. */
-  triggers: string | undefined;
-  /** Makes the database refuse writers, unless the bypass (the column `door` of `dbq_move`) is open; and the reverse. */
-  freeze: (state: TransferState, triggers: readonly string[]) => readonly string[];
-  unfreeze: (triggers: readonly string[]) => readonly string[];
-  /** Reads the last id that a table has given; no row: none yet. Rows may have been inserted with larger ids. */
-  lastId: (table: string) => string;
-  toLastId: (row: Row) => number;
-  setLastId: (table: string, id: number) => readonly string[];
-  /** Whether the ids after an insert with an id are larger than that one by themselves. */
-  followsInserts: boolean;
-}

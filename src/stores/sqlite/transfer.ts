@@ -1,6 +1,5 @@
 /** The statements of `dbq move` on SQLite. */
-import { isSource } from "../../features/transfer/contract.ts";
-import type { TransferText } from "../sql/dialect.ts";
+import { isSource, type TransferText } from "../../features/transfer/contract.ts";
 
 /** A literal, without NULs: SQL text ends at one. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "''").replaceAll("\0", "")}'`;
