@@ -42,20 +42,12 @@ export class KeptTasks {
   /** Reports what was added since the last report, unless that was less than a minute ago. */
   tell(): void {
     if (!this.#first || performance.now() - this.#reportedAt < reportEvery) return;
-    this.#report(keptError(this.#first, this.#others, this.#refused));
+    const { id, error } = this.#first;
+    const also = this.#others === 0 ? "" : `, and ${this.#others} others`;
+    const problem = `the database refuses to ${this.#refused} task ${id}${also}: ${error.message}`;
+    this.#report(new DatabaseError(problem, { cause: error }));
     [this.#first, this.#others, this.#reportedAt] = [undefined, 0, performance.now()];
   }
-}
-
-/**
- * @param others how many other tasks are kept
- * @param refused what the database refuses to do to them
- */
-export function keptError({ id, error }: KeptTask, others: number, refused = "delete"): DatabaseError {
-  const also = others === 0 ? "" : `, and ${others} others`;
-  return new DatabaseError(`the database refuses to ${refused} task ${id}${also}: ${error.message}`, {
-    cause: error,
-  });
 }
 
 /**

@@ -36,7 +36,7 @@ export interface ReadEncryptionOptions {
   required: boolean;
 }
 
-export const keyBytes = 32;
+const keyBytes = 32;
 
 const keyId: Reader<string> = (value, name) => {
   if (typeof value === "string" && /^[\w.-]{1,64}$/.test(value)) return value;
@@ -81,7 +81,7 @@ export function readEncryptionOptions(value: unknown, name: string): ReadEncrypt
 }
 
 /** The environment variable from which commands, and `openQueue()` without arguments, read keys. */
-export const keysVariable = "DBQ_ENCRYPTION_KEYS";
+const keysVariable = "DBQ_ENCRYPTION_KEYS";
 
 /**
  * Reads `id:base64,id:base64,…`; undefined: the variable is not set, or empty.

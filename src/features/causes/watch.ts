@@ -46,7 +46,7 @@ const watchName: Reader<string> = (value, name) => {
 type ReadOptions = Required<Pick<WatchCausesOptions, "name">> & { every: number; signal?: AbortSignal };
 
 /** @throws TypeError */
-export function readWatchCauses(given: unknown): ReadOptions {
+function readWatchCauses(given: unknown): ReadOptions {
   if (given === undefined) throw wrong("watchCauses", 'an object such as { name: "slack" }', given);
   const { name, ...read } = readOptions(given, "watchCauses", {
     name: watchName,

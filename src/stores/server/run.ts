@@ -75,7 +75,7 @@ export function execute(queryable: Queryable, compiled: Compiled, params: Params
 }
 
 /** A parameter as a server can store it. */
-export const toParameter = (value: unknown): unknown => (typeof value === "string" ? storable(value) : value);
+const toParameter = (value: unknown): unknown => (typeof value === "string" ? storable(value) : value);
 
 /** The value of a statement's parameter. */
 export const parameterOf = (parameter: string | Computed, params: Params): unknown =>
