@@ -1,6 +1,6 @@
 /** The operations and methods of a store with all features. A feature's SQL joins a store here. */
 import type { Diagnosis, MaybePromise } from "../store.ts";
-import { Batches } from "../stores/sql/around-refused.ts";
+import { Batches } from "../stores/sql/batches.ts";
 import type { ClaimFeatures } from "../stores/sql/claim-features.ts";
 import type { DueLooks } from "../stores/sql/due-looks.ts";
 import { causeOf } from "../stores/sql/migrations.ts";

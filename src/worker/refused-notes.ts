@@ -1,6 +1,6 @@
 /** Progress and log lines that the database refuses for good, such as a text that its encoding lacks: the others are written. */
+import { aroundRefused } from "../base/runtime/around-refused.ts";
 import { toAscii } from "../base/values/storable.ts";
-import { anotherTryAfter } from "../errors.ts";
 import type { LogLine, TaskVersion, WorkerStore } from "../store.ts";
 
 type Report = (error: unknown, where: string) => void;
@@ -15,22 +15,17 @@ interface Refused<T> {
 }
 
 /** Writes all at once, as a rule. Returns those that the database refuses for good. */
-async function writeEach<T>(
+const writeEach = <T>(
   items: readonly T[],
   write: (some: readonly T[]) => Promise<void>,
-): Promise<Refused<T>[]> {
-  if (items.length === 0) return [];
-  try {
-    await write(items);
-    return [];
-  } catch (error) {
-    if (anotherTryAfter(error) !== "fails") throw error;
-    if (items.length === 1) return [{ item: items[0] as T, error }];
-    const middle = items.length >> 1;
-    const first = await writeEach(items.slice(0, middle), write);
-    return [...first, ...(await writeEach(items.slice(middle), write))];
-  }
-}
+): Promise<Refused<T>[]> =>
+  aroundRefused(items, {
+    act: async (some) => {
+      await write(some);
+      return [];
+    },
+    onRefused: (item, error): Refused<T>[] => [{ item, error }],
+  });
 
 /** Tries those that were refused once more, in ASCII. `drop` gets the others, one error for each task. */
 async function writeOrDrop<T extends TaskVersion>(

@@ -1,7 +1,7 @@
 /** The methods of a store that change many rows for maintenance: each goes on around a row that the database refuses to change. */
 import { mapById } from "../../base/values/group-by.ts";
 import type { Crash, OnKept, Promoted, TaskVersion, WorkerStore } from "../../store.ts";
-import { type Batches, PassedOver } from "./around-refused.ts";
+import { type Batches, PassedOver } from "./batches.ts";
 import type { ExpiryOperations } from "./expiry.ts";
 import type { MaintenanceOperations } from "./maintenance.ts";
 import type { Runner } from "./program.ts";

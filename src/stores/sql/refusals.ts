@@ -3,6 +3,7 @@
  * place in its encoding, a packet that is too large. Finds which of a batch they are, so that the others are settled, and
  * offers something else in their place: the same failure, short and in ASCII, else a failure with the database's reason.
  */
+import { aroundRefused, isRefusal } from "../../base/runtime/around-refused.ts";
 import { refusedOutcome } from "../../base/values/failure-kind.ts";
 import { mapById } from "../../base/values/group-by.ts";
 import { storable, toAscii } from "../../base/values/storable.ts";
@@ -17,7 +18,6 @@ import type {
   TaskState,
 } from "../../store.ts";
 import type { TaskError } from "../../task.ts";
-import { aroundRefused, isRefusal } from "./around-refused.ts";
 import type { Runner } from "./program.ts";
 import type { TaskOperations } from "./tasks.ts";
 

@@ -1,7 +1,7 @@
 /** Deletes finished tasks by their age, and passes over those that the database keeps. */
 import { performance } from "../../base/runtime/timers.ts";
 import type { KeptTask, OnKept, Retention } from "../../store.ts";
-import type { Batches } from "./around-refused.ts";
+import type { Batches } from "./batches.ts";
 import type { Row } from "./dialect.ts";
 import type { MaintenanceOperations, RetentionPlace } from "./maintenance.ts";
 import type { Runner } from "./program.ts";

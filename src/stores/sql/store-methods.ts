@@ -1,6 +1,6 @@
 /** The core's methods of a store that are one operation each, over a runner of operations. */
 import type { NewTask, TaskStore, WorkerStore } from "../../store.ts";
-import type { Batches } from "./around-refused.ts";
+import type { Batches } from "./batches.ts";
 import { maintenanceMethods } from "./maintenance-methods.ts";
 import type { CoreOperations } from "./operations.ts";
 import type { Runner } from "./program.ts";

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { sql } from "drizzle-orm/sql/sql";
 import { drainPrefix, isOfDrain, sentOwner } from "../../../base/tasks/drained.ts";
 import type { Operated, TaskVersion } from "../../../store.ts";
-import type { Batches } from "../../../stores/sql/around-refused.ts";
+import type { Batches } from "../../../stores/sql/batches.ts";
 import type { Dialect, Params, Row } from "../../../stores/sql/dialect.ts";
 import { hasNumber } from "../../../stores/sql/exact-ids.ts";
 import type { MaintenanceOperations } from "../../../stores/sql/maintenance.ts";

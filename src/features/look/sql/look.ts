@@ -10,7 +10,7 @@ import { waitsForStart } from "../../../base/tasks/pending.ts";
 import { isEnding } from "../../../base/values/ending.ts";
 import { present } from "../../../base/values/present.ts";
 import type { Operated, TaskFilter } from "../../../store.ts";
-import type { Batches } from "../../../stores/sql/around-refused.ts";
+import type { Batches } from "../../../stores/sql/batches.ts";
 import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
 import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
 import type { MaintenanceOperations } from "../../../stores/sql/maintenance.ts";
