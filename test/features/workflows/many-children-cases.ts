@@ -5,7 +5,7 @@ import { internalsOf } from "../../../src/features/queue.ts";
 import { manyChildren } from "../../../src/features/workflows/sql/fan-in.ts";
 import { all, child, settled, waitForEvent } from "../../../src/features/workflows/steps.ts";
 import { currentTask, type Queue, type WorkerOptions } from "../../../src/index.ts";
-import { startedWorker, temporaryQueue } from "../../support/queue.ts";
+import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { end, named, patience, until } from "./support.ts";
 
 const many = manyChildren + 20;
@@ -169,6 +169,34 @@ export function manyChildrenCases(database: string, place: () => Promise<string>
       await deleteByHand(queue, ids);
       await workflows.repair(0, 10);
       expect(await statusOf(queue, id)).toBe("pending");
+    });
+
+    test("the ends of all children that a task has met stay in its steps, also when the children are deleted", async () => {
+      const queue = await start({ concurrency: 4 });
+      const long = "x".repeat(700_000);
+      const texts = numbers.map((n) => (n === 3 || n === 60 ? long : `"${n}" \\ \u{1F30A} %s ?`));
+      const leaf = named((n: number) => (n === 4 ? undefined : texts[n]));
+      const bad = named(() => Promise.reject(new Error("it's bad")), { maxRetries: 0 });
+      const name = uniqueName("go");
+      const flow = named(async () => {
+        const ends = await settled([...numbers.map((n) => child(leaf, n)), child(bad)]);
+        await waitForEvent(name);
+        return ends.map((one) =>
+          one.status === "fulfilled" ? (one.value?.length ?? null) : one.reason.cause.message,
+        );
+      });
+      const id = await queue.enqueueTask(flow);
+      await until(async () => (await waitsOf(queue, id))[0]?.kind === "event");
+      await parked(queue, id);
+      const steps = await internalsOf(queue).store.workflows.steps(id);
+      expect(steps.slice(0, many).map(({ value }) => value)).toEqual(
+        texts.map((text, n) => (n === 4 ? null : JSON.stringify(text))),
+      );
+      expect(steps.every(({ startedAt }) => startedAt !== null)).toBe(true);
+      await deleteByHand(queue, await childrenOf(queue, id));
+      await queue.emitEvent(name);
+      const lengths = texts.map((text, n) => (n === 4 ? null : text.length));
+      expect((await end(queue, id)).result).toEqual([...lengths, "it's bad"]);
     });
 
     test("a deleted child wakes the task of all at once, and that of settled with the last of them", async () => {

@@ -7,7 +7,7 @@ import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
 import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
 import { count, insertAll, type Program, rows, transaction } from "../../../stores/sql/program.ts";
 import { int, intOrNull, textOrNull } from "../../../stores/sql/rows.ts";
-import { type Statement, still } from "../../../stores/sql/statements.ts";
+import { itemColumns, itemOf, type Statement, still } from "../../../stores/sql/statements.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
 import {
@@ -46,6 +46,20 @@ function toStepBeginning(row: Row, characters: number): StoredStep {
 const mostSeq = 2_147_483_647;
 
 const undoStateOf = ({ undoes }: NewStep) => (undoes ? "wanted" : null);
+
+/** The task is in the list too: by a parameter, a planner without statistics would read all steps of the task, and seek each in the list. */
+const keepEndsBy =
+  (d: Dialect, items: NonNullable<Dialect["items"]>): Statement =>
+  (p) => {
+    const { beforeTable, afterSet } = items(
+      sql`${p.ends}`,
+      itemColumns(["taskId", "name", "value", "error"]),
+    );
+    return sql`
+      update ${beforeTable} dbq_steps
+      set value = ${d.json(itemOf("value"))}, error = ${d.json(itemOf("error"))}, started_at = ${d.now(p)} ${afterSet}
+      where task_id = ${d.only(itemOf("taskId"))} and dbq_steps.name = ${d.onlyName(itemOf("name"))}`;
+  };
 
 function stepStatements(d: Dialect) {
   const all = listed(d, "dbq_steps", stepColumns);
@@ -91,6 +105,9 @@ function stepStatements(d: Dialect) {
       update dbq_steps set value = ${d.json(p.value)}, error = ${d.json(p.error)}, started_at = ${d.now(p)}
       where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
 
+    /** The same for each of a list. Undefined: the database has no such change. */
+    keepEnds: d.items && keepEndsBy(d, d.items),
+
     deleteStep: (p) => sql`
       delete from dbq_steps where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
 
@@ -99,7 +116,26 @@ function stepStatements(d: Dialect) {
       delete from dbq_steps where task_id = ${p.taskId} and seq >= ${d.integer(p.seq)} and coalesce(undo_state, '') <> 'done'`,
 
     deleteStepsOf: (p) => sql`delete from dbq_steps where ${d.among("task_id", p.ids)}`,
-  } satisfies Record<string, Statement>;
+  } satisfies Record<string, Statement | undefined>;
+}
+
+/** The ends of children that one statement keeps, and the characters of their results: a server bounds the length of a statement. */
+const mostEnds = 1_000;
+const mostText = 1_000_000;
+
+function* inPortions(ends: readonly EndedChild[]): Generator<readonly EndedChild[]> {
+  let some: EndedChild[] = [];
+  let text = 0;
+  for (const end of ends) {
+    const length = (end.value?.length ?? 0) + (end.error?.length ?? 0);
+    if (some.length === mostEnds || (some.length > 0 && text + length > mostText)) {
+      yield some;
+      [some, text] = [[], 0];
+    }
+    some.push(end);
+    text += length;
+  }
+  yield some;
 }
 
 /**
@@ -284,7 +320,13 @@ export class StepOperations {
 
   *keepEnds(task: TaskVersion, ends: readonly EndedChild[]): Program<void> {
     if ((yield* this.lock(task)) === undefined) return;
-    for (const end of ends) yield* count(this.#s.keepEnd, { taskId: task.id, ...end }, false);
+    const { keepEnd, keepEnds } = this.#s;
+    for (const some of inPortions(ends)) {
+      const own = some.map((end) => ({ taskId: task.id, ...end }));
+      // A single one may be as long as a statement can be: not in a list, which escapes its quotes.
+      if (keepEnds && own.length > 1) yield* count(keepEnds, { ends: JSON.stringify(own) }, false);
+      else for (const end of own) yield* count(keepEnd, end, false);
+    }
   }
 
   /** Runs a finished task again from this step on; undefined: there is no such task or step. */
