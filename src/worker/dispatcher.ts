@@ -43,10 +43,7 @@ export class Dispatcher {
   readonly #attemptHost: AttemptHost;
   readonly #progress: ProgressNotes;
   readonly #loop: CycleLoop;
-  /**
-   * The attempts from claim to settle. Not by task id: a task that was lost and claimed again has two attempts until
-   * the function of the first one has settled.
-   */
+  /** The attempts from claim to settle. A task that was lost and claimed again has two, until the function of the first one settles. */
   readonly #owned = new Bag<RunningAttempt>();
   /** The owned attempts that have no slot yet. */
   readonly #prefetched: PrefetchBuffer;
@@ -54,10 +51,7 @@ export class Dispatcher {
   readonly #held = new HeldStarts((attempt) => this.#start(attempt));
   readonly #unknownClaims: UnknownClaims;
   readonly ownership: OwnershipCheck;
-  /**
-   * Only ever moves forward. `draining`: nothing is claimed, attempts may finish. `interrupted`: attempts are handed
-   * back.
-   */
+  /** Only ever moves forward. `draining`: nothing is claimed, attempts may finish. `interrupted`: attempts are handed back. */
   #phase: "claiming" | "draining" | "interrupted" | "abandoned" = "claiming";
   readonly #underWay = new CyclesUnderWay();
   /** The outcomes that the next cycle settles. */
@@ -118,6 +112,11 @@ export class Dispatcher {
     return this.#owned.size - this.#prefetched.length;
   }
 
+  /** Whether a cycle is under way or requested: it may claim tasks that `inflight` does not count yet. */
+  get isCycling(): boolean {
+    return !this.#loop.isIdle;
+  }
+
   // ---- what the worker asks for --------------------------------------------------------------
 
   /** There may be a task to claim. */
@@ -170,7 +169,7 @@ export class Dispatcher {
 
   /** Resolves when no attempt runs, every outcome is settled and no cycle is under way; or after `abandon`. */
   async drained(): Promise<void> {
-    while (!this.#isAbandoned() && (this.#owned.size > 0 || !this.#loop.isIdle)) await this.cycleEnd();
+    while (!this.#isAbandoned() && (this.#owned.size > 0 || this.isCycling)) await this.cycleEnd();
     this.ownership.stop();
     this.#reports.refused.stop();
     await this.#progressWritten();

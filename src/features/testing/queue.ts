@@ -224,6 +224,7 @@ class Kit {
     });
     const failure = runner.ended.find(({ kind }) => kind === "failed" || kind === "retry");
     if (rethrow && failure) throw failure.error;
+    this.#internals.checkOpen();
     const done = await this.#reportOf(runner);
     if (!("max" in Object(given)) && done.pending > 0 && !runner.mayBegin)
       throw new Error(
@@ -294,6 +295,7 @@ class Kit {
     const runner = await this.#attempt({ ...record, queueName, retryCount }, "run", rest);
     const [ended] = runner.ended;
     if (rethrow && ended && "error" in ended) throw ended.error;
+    this.#internals.checkOpen();
     return toTask(await this.#record(id));
   }
 
@@ -329,15 +331,16 @@ class Kit {
       },
     });
     runner.queueNames = [queueName];
-    try {
-      await this.#running(runner, async () => {
+    await this.#running(runner, async () => {
+      try {
         await testing.place({ ...record, queueName });
         await runner.round();
-      });
-    } finally {
-      if (!isClaimed) await testing.place(record);
-    }
+      } finally {
+        if (!isClaimed) await testing.place(record);
+      }
+    });
     if (isClaimed) return runner;
+    this.#internals.checkOpen();
     throw new Error(
       `${method}: task ${record.id} of "${record.func}" cannot start: it is paused, a limit lets none start now, or no function has this name`,
     );

@@ -291,25 +291,35 @@ export class TestRunner extends WorkerEmitter {
 
   // ---- rounds --------------------------------------------------------------------------------
 
-  /** Makes due tasks pending, calls the hooks that crashes owe, and undoes steps. Returns whether an attempt ran for that. */
+  /** Makes due tasks pending, calls the hooks that crashes owe, and undoes steps. Returns whether that has begun something. */
   async due(): Promise<boolean> {
     await settleDue(this.#queue, this.#jobs);
-    const isBusy = this.#dispatcher.inflight > 0;
-    if (isBusy) this.#look.end();
-    while (this.#dispatcher.inflight > 0 && !this.#isDead) await this.#dispatcher.cycleEnd();
+    const isBusy = this.#isBusy();
+    while (this.#isBusy()) {
+      if (this.#dispatcher.inflight > 0) this.#look.end();
+      await this.#dispatcher.cycleEnd();
+    }
     return isBusy;
   }
 
   /** Claims tasks and runs them until none is left that may start. Returns how many attempts it has begun. */
   async round(): Promise<number> {
     const before = this.#started;
+    // A claim that is under way may ask for the queues of the round before, and find nothing there.
+    while (this.#dispatcher.isCycling && !this.#isDead) await this.#dispatcher.cycleEnd();
+    if (!this.mayBegin) return 0;
     this.#dispatcher.lookForWork();
     do {
       await this.#dispatcher.cycleEnd();
       this.#look.end();
-    } while (this.#dispatcher.inflight > 0 && !this.#isDead);
+    } while (this.#isBusy());
     this.#look = new Look();
     return this.#started - before;
+  }
+
+  /** Whether attempts run, or may begin by a claim that is under way. */
+  #isBusy(): boolean {
+    return !this.#isDead && (this.#dispatcher.inflight > 0 || this.#dispatcher.isCycling);
   }
 
   /** Resolves when the tasks that are pending now have begun, or no slot is free. */
@@ -320,6 +330,8 @@ export class TestRunner extends WorkerEmitter {
       before = this.#started;
       this.#dispatcher.lookForWork();
       await this.#dispatcher.cycleEnd(longestCycle);
+      // That was the end of a cycle that had begun before: the one asked for follows it.
+      if (this.#dispatcher.isCycling) await this.#dispatcher.cycleEnd(longestCycle);
     }
   }
 

@@ -3,6 +3,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import "../../../src/features/testing/vitest.ts";
 import { type TestQueue, type TestQueueOptions, testQueue } from "../../../src/features/testing/index.ts";
+import { child } from "../../../src/features/workflows/steps.ts";
 import { CancelTask, currentTask, SnoozeTask, type Task, task, Worker } from "../../../src/index.ts";
 import { deferred, uniqueName } from "../../support/queue.ts";
 
@@ -56,6 +57,34 @@ export function kitTests(target: () => Promise<string>): void {
     await q.enqueueTask(parent);
     expect(await q.drain()).toMatchObject({ completed: 3, pending: 0 });
     expect(await q.listWorkers()).toEqual([]);
+  });
+
+  test("a drain runs what the end of a task lets start in another queue", async () => {
+    const q = await opened();
+    const add = task(uniqueName("add"), (n: number) => n + 1, { queueName: "adding" });
+    const sum = task(uniqueName("sum"), async () => {
+      let n = 0;
+      for (let i = 0; i < 3; i += 1) n = await child(add, n);
+      return n;
+    });
+    const links = ["first", "second", "third"].map((queueName) => task(uniqueName(), () => 1, { queueName }));
+    const id = await q.enqueueTask(sum);
+    await q.enqueueChain(links.map((link) => [link]));
+    expect(await q.drain()).toMatchObject({ completed: 7, waiting: 0, pending: 0 });
+    expect((await q.getTask(id))?.result).toBe(3);
+  });
+
+  test("a drain runs a retry without a backoff until no retry is left", async () => {
+    const q = await opened({ backoff: 0 });
+    const fails = task(
+      uniqueName(),
+      failing(() => new Error("no luck")),
+      { maxRetries: 5 },
+    );
+    await q.enqueueTask(fails);
+    const report = await q.drain();
+    expect(report).toMatchObject({ failed: 1, scheduled: 0, pending: 0 });
+    expect(report.errors).toHaveLength(6);
   });
 
   test("a drain tells of failures, cancels and snoozes, with the errors themselves", async () => {
@@ -482,6 +511,20 @@ export function kitTests(target: () => Promise<string>): void {
     const drained = q.drain().catch((error: Error) => error);
     await begun.promise;
     await q.close();
-    expect(await drained).toBeDefined();
+    expect(await drained).toMatchObject({ code: "DBQ_CLOSED" });
+  });
+
+  test("closing the queue ends what runs tasks, however far that has come", async () => {
+    const shared = await target();
+    const hangs = task(uniqueName(), () => new Promise<void>(() => undefined));
+    for (let turns = 0; turns < 24; turns += 1) {
+      const q = await opened({ target: shared });
+      const calls = [q.run(hangs, []), q.advance("1h", { drain: true }), q.drain()];
+      const settled = Promise.allSettled(calls);
+      for (let i = 0; i < turns; i += 1) await turn();
+      await q.close();
+      const errors = (await settled).flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
+      for (const error of errors) expect(error).toMatchObject({ code: "DBQ_CLOSED" });
+    }
   });
 }
