@@ -305,7 +305,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "unawaited-child-is-dropped",
     why: "A child that the function does not await starts or not, by the speed of the database.",
-    in: "WorkflowRun.ending",
+    in: "WorkflowRun.#end",
     find: "isAlive && this.#starts.size > 0",
     replace: "false",
     caughtBy: onSqlite("children", "a child that is not awaited starts all the same, before its parent ends"),
@@ -343,7 +343,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "running-step-is-dropped-at-the-end",
     why: "A charge that runs beside a step that fails is made again by the retry, although no process died.",
-    in: "WorkflowRun.ending",
+    in: "WorkflowRun.#end",
     find: "isAlive && this.#running.size > 0",
     replace: "false",
     caughtBy: onSqlite(
@@ -354,7 +354,7 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "wrapped-error-counts-as-caught",
     why: "A function that adds a sentence to its errors is retried in vain.",
-    in: "WorkflowRun.ending",
+    in: "WorkflowRun.#end",
     find: "threw && isBehind(failure.error, error)",
     replace: "threw && failure.error === error",
     caughtBy: onSqlite("steps", "an error that is wrapped before it is thrown is not caught"),

@@ -92,7 +92,9 @@ export class WorkflowRun implements AttemptPart {
   #modes = 0;
   /** Steps whose function runs. */
   readonly #running = new Set<Promise<unknown>>();
-  /** The function has settled: no step begins any more. */
+  /** The function has settled: it waits for nothing any more. */
+  #hasSettled = false;
+  /** No step begins any more. */
   #isEnding = false;
   #writes: Write[] = [];
   #writing: Promise<void> | undefined;
@@ -476,7 +478,7 @@ export class WorkflowRun implements AttemptPart {
 
   /** Whether the function waits for something. Beside that, steps may run. */
   get #waits(): boolean {
-    return !this.#isOver && !this.#isLost && !this.#isEnding && this.#waiting.size > 0;
+    return !this.#isOver && !this.#isLost && !this.#hasSettled && this.#waiting.size > 0;
   }
 
   /** At the end of this turn, by when the function has begun whatever it does beside its waits. */
@@ -625,12 +627,22 @@ export class WorkflowRun implements AttemptPart {
   // ---- the end -------------------------------------------------------------------------------
 
   ending(threw: boolean, error: unknown): Promise<void> | undefined {
-    const isAlive = !this.#isOver && !this.#isLost && !this.port.signal.aborted;
-    if (isAlive && this.#starts.size > 0) return this.#allStarted().then(() => this.ending(threw, error));
+    this.#hasSettled = true;
+    if (this.#names.size === 0 || !this.#isAlive) return this.#end(threw, error);
+    return this.#allBegun().then(() => this.#end(threw, error));
+  }
+
+  get #isAlive(): boolean {
+    return !this.#isOver && !this.#isLost && !this.port.signal.aborted;
+  }
+
+  #end(threw: boolean, error: unknown): Promise<void> | undefined {
+    const isAlive = this.#isAlive;
+    if (isAlive && this.#starts.size > 0) return this.#allStarted().then(() => this.#end(threw, error));
     this.#isEnding = true;
     // Some steps still run: beside one that has failed, or because the function did not await them. They are stored first.
     if (isAlive && this.#running.size > 0)
-      return Promise.allSettled(this.#running).then(() => this.ending(threw, error));
+      return Promise.allSettled(this.#running).then(() => this.#end(threw, error));
     this.#isOver = true;
     const isUncaught = (failure: { error: unknown }) => threw && isBehind(failure.error, error);
     const failures = [...this.#failures.values()];
@@ -641,6 +653,13 @@ export class WorkflowRun implements AttemptPart {
       caught.map(({ step }) => ({ ...step, seq: this.#nextSeq("step") })),
       uncaught.map(({ step }) => step.name),
     );
+  }
+
+  /** A step that the function did not await begins in a later turn: when it is known that no attempt has stored it. */
+  async #allBegun(): Promise<void> {
+    await this.#loading?.catch(() => undefined);
+    await this.#deciding;
+    await new Promise((resolve) => setImmediate(resolve));
   }
 
   async #allStarted(): Promise<void> {

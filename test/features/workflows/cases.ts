@@ -901,6 +901,25 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect((await queue.getRun(id))?.children).toHaveLength(2);
     });
 
+    test.each([
+      ["step", false],
+      ["step", true],
+      ["step.within", false],
+      ["step.within", true],
+    ] as const)(
+      "a %s that is not awaited runs all the same (behind another one: %s)",
+      async (kind, behind) => {
+        const queue = await start();
+        const flow = named(async () => {
+          if (behind) await step("first", () => 1);
+          void (kind === "step" ? step("last", () => 2) : step.within("last", () => 2 as never));
+        });
+        const id = await queue.enqueueTask(flow);
+        expect((await end(queue, id)).status).toBe("completed");
+        expect((await queue.getRun(id))?.steps.at(-1)).toMatchObject({ name: "last", value: 2 });
+      },
+    );
+
     test.each(["step", "step.within", "sleep", "waitForEvent"] as const)(
       "a %s by the name of a child that was started is refused: it would get nothing, and do nothing",
       async (kind) => {
