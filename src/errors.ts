@@ -370,12 +370,13 @@ export class DuplicateTaskError extends DbqError {
   }
 }
 
-/** `currentTask()` was called outside of a task that a worker runs. */
+/** `currentTask()`, or what a workflow waits with, was called outside of a task that a worker runs. */
 export class NotInTaskError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "NotInTaskError";
-  constructor() {
-    super("DBQ_NOT_IN_TASK", "currentTask() was called outside of a task that a worker runs");
+  /** @param called the function that was called */
+  constructor(called = "currentTask()") {
+    super("DBQ_NOT_IN_TASK", `${called} was called outside of a task that a worker runs`);
   }
 }
 

@@ -1,5 +1,6 @@
 /** Every error has its code, and tells what a caller needs in order to act on it. */
 import { describe, expect, it } from "vitest";
+import { child, step, waitForEvent } from "../src/features/workflows/steps.ts";
 import type { DbqErrorCode, Task } from "../src/index.ts";
 import * as dbq from "../src/index.ts";
 
@@ -172,6 +173,17 @@ describe("what a handler throws to steer", () => {
 
   it("currentTask outside of a run is refused", () => {
     expect(() => dbq.currentTask()).toThrow(dbq.NotInTaskError);
+  });
+
+  it.each([
+    ["waitForEvent()", () => waitForEvent("paid")],
+    ["child()", () => child(dbq.task("outside", () => 1))],
+    ["step.within()", () => step.within("pay", () => 1 as never)],
+  ])("%s outside of a run says its own name", async (name, call) => {
+    await expect((async () => await call())()).rejects.toMatchObject({
+      code: "DBQ_NOT_IN_TASK",
+      message: `${name} was called outside of a task that a worker runs`,
+    });
   });
 });
 

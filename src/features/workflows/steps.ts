@@ -84,7 +84,7 @@ function currentRun(what: string): WorkflowRun | undefined {
 /** @throws NotInTaskError */
 function runOfTask(what: string): WorkflowRun {
   const run = currentRun(what);
-  if (!run) throw new NotInTaskError();
+  if (!run) throw new NotInTaskError(`${what}()`);
   return run;
 }
 
@@ -133,7 +133,7 @@ export interface Step {
   /**
    * The same in a transaction of the queue's database: what `fn` writes by `tx` and the mark of the step are committed together, so
    * `fn` takes effect exactly once. Synchronous on SQLite.
-   * @throws AsyncTransactionError on SQLite for an async `fn`; TypeError outside of a task
+   * @throws AsyncTransactionError on SQLite for an async `fn`; NotInTaskError outside of a task
    */
   within: StepWithin;
 }
