@@ -155,7 +155,7 @@ test("cancel takes the tree, and with --no-tree the task alone; a filter takes t
   expect(await queue.countTasks()).toMatchObject({ cancelled: 1, waiting: 2 });
   await queue.retryTask(id);
   await has(queue, "waiting", 3);
-  expect(await dbq(folder, ["cancel", String(id)])).toMatchObject({ code: 0 });
+  expect(await dbq(folder, ["cancel", String(id), "--tree"])).toMatchObject({ code: 0 });
   expect(await queue.countTasks()).toMatchObject({ cancelled: 3, waiting: 0 });
   await queue.enqueueTask(remoteTask(order));
   await has(queue, "waiting", 3);
