@@ -299,6 +299,9 @@ export function encryptionCases(make: MakeRaw): void {
     const ids = (await queue.enqueueTasks(entries)) as number[];
     const parked = await startedWorker(queue);
     for (const id of ids) await queue.emitEvent(`before-${id}`, marker);
+    // Before that each has waited for its child.
+    for (const id of ids)
+      await expect.poll(async () => (await queue.getRun(id))?.waits).toMatchObject([{ kind: "event" }]);
     for (const id of ids) await expect.poll(async () => (await queue.getTask(id))?.status).toBe("waiting");
     await parked.stop();
     const [value, error, result, event, good] = ids as [number, number, number, number, number];
