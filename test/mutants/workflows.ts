@@ -303,6 +303,17 @@ export const workflowFaults: readonly Mutant[] = [
     ),
   },
   {
+    name: "unawaited-step-is-dropped",
+    why: "A step that the function does not await never runs, and the task completes.",
+    in: "WorkflowRun.ending",
+    find: "return this.#allBegun().then(() => this.#end(threw, error));",
+    replace: "return this.#end(threw, error);",
+    caughtBy: onSqlite(
+      "children",
+      "a step that is not awaited runs all the same (behind another one: false)",
+    ),
+  },
+  {
     name: "unawaited-child-is-dropped",
     why: "A child that the function does not await starts or not, by the speed of the database.",
     in: "WorkflowRun.#end",
