@@ -18,9 +18,11 @@ import {
   type Queue,
   type Run,
   type TaskFunction,
+  task,
   type WorkerOptions,
 } from "../../../src/index.ts";
 import { deferred, queueByClock, startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
+import { schemaOf } from "../../support/schemas.ts";
 import { atOnce, end, named, patience, until } from "./support.ts";
 
 export function workflowCases(database: string, place: () => Promise<string>): void {
@@ -892,13 +894,19 @@ export function workflowCases(database: string, place: () => Promise<string>): v
     test("a child that is not awaited starts all the same, before its parent ends", async () => {
       const queue = await start();
       const leaf = named(() => 1, { delay: "1h" });
+      const late = schemaOf<number, number>(async (value) => {
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        return { value: value as number };
+      });
+      const checked = task(uniqueName("checked"), async (n) => n, { input: late, delay: "1h" });
       const flow = named(async () => {
         void child(leaf);
         void child.start(leaf);
+        void child(checked, 1);
       });
       const id = await queue.enqueueTask(flow);
       expect((await end(queue, id)).status).toBe("completed");
-      expect((await queue.getRun(id))?.children).toHaveLength(2);
+      expect((await queue.getRun(id))?.children).toHaveLength(3);
     });
 
     test.each([
