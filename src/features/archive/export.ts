@@ -2,6 +2,7 @@
 import { type CountFilter, readBulkFilter } from "../../base/options/options.ts";
 import { callable, readOptions, signal, wrong } from "../../base/options/validators.ts";
 import { setImmediate } from "../../base/runtime/timers.ts";
+import { portionsOf } from "../../base/values/portions.ts";
 import { finishedStatuses, isFinished } from "../../task.ts";
 import { internalsOf, type Queue } from "../queue.ts";
 import type { FoundTask } from "./contract.ts";
@@ -70,15 +71,4 @@ export function exportTasks(
   })();
 }
 
-function* chunks(found: readonly FoundTask[]): Generator<FoundTask[]> {
-  let [some, bytes]: [FoundTask[], number] = [[], 0];
-  for (const task of found) {
-    if (some.length > 0 && bytes + task.bytes > chunkBytes) {
-      yield some;
-      [some, bytes] = [[], 0];
-    }
-    some.push(task);
-    bytes += task.bytes;
-  }
-  if (some.length > 0) yield some;
-}
+const chunks = (found: readonly FoundTask[]) => portionsOf(found, ({ bytes }) => bytes, { size: chunkBytes });

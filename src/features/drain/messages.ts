@@ -1,6 +1,7 @@
 /** Turns claimed tasks into messages, and messages into parts that one send of the target takes. */
 import { show } from "../../base/options/durations.ts";
 import { decodeArgs, decodeObject } from "../../base/values/codec.ts";
+import { portionsOf } from "../../base/values/portions.ts";
 import { toTask } from "../../base/values/records.ts";
 import type { TaskRecord } from "../../task.ts";
 import type { ReadDrainOptions } from "./options.ts";
@@ -116,15 +117,6 @@ export function parts<S extends Pick<Staged<Holder>, "bytes">>(
   all: readonly S[],
   limits: DrainTarget["limits"],
 ): S[][] {
-  const found: S[][] = [];
-  let [last, bytes]: [S[], number] = [[], brackets];
-  for (const one of all) {
-    if (last.length === 0 || last.length >= limits.count || bytes + one.bytes > limits.bytes) {
-      [last, bytes] = [[], brackets];
-      found.push(last);
-    }
-    last.push(one);
-    bytes += one.bytes;
-  }
-  return found;
+  const most = { count: limits.count, size: limits.bytes - brackets };
+  return [...portionsOf(all, ({ bytes }) => bytes, most)];
 }

@@ -1,5 +1,6 @@
 /** Copies rows from one store to another until both have the same, with a bounded number of bytes in memory. */
 import { setImmediate } from "../../base/runtime/timers.ts";
+import { portionsOf } from "../../base/values/portions.ts";
 import { DatabaseError } from "../../errors.ts";
 import type { MovedRow, MovedTable, RowVersion, TransferStore } from "./contract.ts";
 
@@ -192,19 +193,8 @@ function changedRows(
     .filter(({ keyed }) => withUniqueKeys || !keyed);
 }
 
-function* chunks(versions: readonly RowVersion[]): Generator<RowVersion[]> {
-  let some: RowVersion[] = [];
-  let bytes = 0;
-  for (const version of versions) {
-    if (some.length === chunk.rows || (some.length > 0 && bytes + version.bytes > chunk.bytes)) {
-      yield some;
-      [some, bytes] = [[], 0];
-    }
-    some.push(version);
-    bytes += version.bytes;
-  }
-  if (some.length > 0) yield some;
-}
+const chunks = (versions: readonly RowVersion[]) =>
+  portionsOf(versions, ({ bytes }) => bytes, { count: chunk.rows, size: chunk.bytes });
 
 function halves<T>(items: readonly T[]): T[][] {
   const middle = Math.ceil(items.length / 2);

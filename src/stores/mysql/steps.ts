@@ -1,6 +1,7 @@
 /** How MySQL and MariaDB run the steps of an operation that are not one text on every server. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import { memoize } from "../../base/runtime/memoize.ts";
+import { portionsOf } from "../../base/values/portions.ts";
 import type { Queryable } from "../server/pool.ts";
 import { execute, insertedIn, listOf, parameterOf, type ServerSteps, toInsertedId } from "../server/run.ts";
 import { itemTypeOf } from "../sql/columns.ts";
@@ -24,20 +25,8 @@ const mostText = 2 ** 20;
 const mostListed = 100;
 
 /** The parameters in parts that fit into one statement each. */
-function* packets<T extends object>(params: readonly T[], most = mostRows): Generator<readonly T[]> {
-  let some: T[] = [];
-  let text = 0;
-  for (const one of params) {
-    const length = lengthOf(Object.values(one));
-    if (some.length === most || (some.length > 0 && text + length > mostText)) {
-      yield some;
-      [some, text] = [[], 0];
-    }
-    some.push(one);
-    text += length;
-  }
-  if (some.length > 0) yield some;
-}
+const packets = <T extends object>(params: readonly T[], count = mostRows) =>
+  portionsOf(params, (one) => lengthOf(Object.values(one)), { count, size: mostText });
 
 export const mysqlSteps: ServerSteps = {
   compiler,

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { after, performance, sleep, type Timer } from "../../../base/runtime/timers.ts";
+import { portionsOf } from "../../../base/values/portions.ts";
 import { warn } from "../../../events.ts";
 import type {
   ClaimRequest,
@@ -365,18 +366,9 @@ export class RemoteStore implements Store {
 
 /** At least one, so that a claim takes the last one along. */
 function batchesOf(outcomes: readonly Outcome[]): Outcome[][] {
-  const batches: Outcome[][] = [];
-  let [batch, characters]: [Outcome[], number] = [[], 0];
-  for (const outcome of outcomes) {
-    const length = outcome.kind === "completed" ? (outcome.result?.length ?? 0) : 0;
-    if (batch.length === mostOutcomes || (batch.length > 0 && characters + length > mostCharacters)) {
-      batches.push(batch);
-      [batch, characters] = [[], 0];
-    }
-    batch.push(outcome);
-    characters += length;
-  }
-  return [...batches, batch];
+  const lengthOf = (outcome: Outcome) => (outcome.kind === "completed" ? (outcome.result?.length ?? 0) : 0);
+  const batches = [...portionsOf(outcomes, lengthOf, { count: mostOutcomes, size: mostCharacters })];
+  return batches.length > 0 ? batches : [[]];
 }
 
 /** `late`: milliseconds by which a beat was sent too late. */

@@ -2,6 +2,7 @@
 import { sql } from "drizzle-orm/sql/sql";
 import { memoize } from "../../../base/runtime/memoize.ts";
 import { cutTexts } from "../../../base/values/cut-texts.ts";
+import { portionsOf } from "../../../base/values/portions.ts";
 import type { Inserted, Operated, TaskVersion } from "../../../store.ts";
 import { columnsOf, listed, positionsIn } from "../../../stores/sql/columns.ts";
 import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
@@ -47,7 +48,10 @@ const mostSeq = 2_147_483_647;
 
 const undoStateOf = ({ undoes }: NewStep) => (undoes ? "wanted" : null);
 
-/** The task is in the list too: by a parameter, a planner without statistics would read all steps of the task, and seek each in the list. */
+/**
+ * Each item of the list names the task. If the task were a parameter, a planner without statistics would read all its steps, and look
+ * each of them up in the list.
+ */
 const keepEndsBy =
   (d: Dialect, items: NonNullable<Dialect["items"]>): Statement =>
   (p) => {
@@ -105,7 +109,7 @@ function stepStatements(d: Dialect) {
       update dbq_steps set value = ${d.json(p.value)}, error = ${d.json(p.error)}, started_at = ${d.now(p)}
       where task_id = ${p.taskId} and ${d.same("name", p.name)}`,
 
-    /** The same for each of a list. Undefined: the database has no such change. */
+    /** `keepEnd` for each end of a list. Undefined: this database changes rows one by one. */
     keepEnds: d.items && keepEndsBy(d, d.items),
 
     deleteStep: (p) => sql`
@@ -120,23 +124,9 @@ function stepStatements(d: Dialect) {
 }
 
 /** The ends of children that one statement keeps, and the characters of their results: a server bounds the length of a statement. */
-const mostEnds = 1_000;
-const mostText = 1_000_000;
+const mostEnds = { count: 1_000, size: 1_000_000 };
 
-function* inPortions(ends: readonly EndedChild[]): Generator<readonly EndedChild[]> {
-  let some: EndedChild[] = [];
-  let text = 0;
-  for (const end of ends) {
-    const length = (end.value?.length ?? 0) + (end.error?.length ?? 0);
-    if (some.length === mostEnds || (some.length > 0 && text + length > mostText)) {
-      yield some;
-      [some, text] = [[], 0];
-    }
-    some.push(end);
-    text += length;
-  }
-  yield some;
-}
+const lengthOf = ({ value, error }: EndedChild): number => (value?.length ?? 0) + (error?.length ?? 0);
 
 /**
  * Without those that have started children, of which a task may have very many. Of each text, one character more than are kept tells
@@ -321,9 +311,9 @@ export class StepOperations {
   *keepEnds(task: TaskVersion, ends: readonly EndedChild[]): Program<void> {
     if ((yield* this.lock(task)) === undefined) return;
     const { keepEnd, keepEnds } = this.#s;
-    for (const some of inPortions(ends)) {
+    for (const some of portionsOf(ends, lengthOf, mostEnds)) {
       const own = some.map((end) => ({ taskId: task.id, ...end }));
-      // A single one may be as long as a statement can be: not in a list, which escapes its quotes.
+      // A single end may be as long as a statement may be, and a list would make it longer: it escapes each quote.
       if (keepEnds && own.length > 1) yield* count(keepEnds, { ends: JSON.stringify(own) }, false);
       else for (const end of own) yield* count(keepEnd, end, false);
     }
