@@ -370,7 +370,7 @@ export class DuplicateTaskError extends DbqError {
   }
 }
 
-/** `currentTask()`, or what a workflow waits with, was called outside of a task that a worker runs. */
+/** `currentTask()`, or a function that only workflows call, was called outside of a task that a worker runs. */
 export class NotInTaskError extends DbqError {
   /** @internal */
   static override readonly [classId]: string = "NotInTaskError";

@@ -129,17 +129,20 @@ export async function factsOf(
   { texts, transfer, encryption }: Operations,
   isDenied: (error: unknown) => boolean = () => false,
 ): Promise<Diagnosis[]> {
-  const unlessDenied = (facts: Promise<Diagnosis[]>, hidden: Diagnosis[]) =>
-    facts.catch((error: unknown) => {
+  const unlessDenied = async (ask: () => Promise<Diagnosis[]>, hidden: Diagnosis[]) => {
+    try {
+      return await ask();
+    } catch (error) {
       if (!isDenied(causeOf(error))) throw error;
       return hidden;
-    });
-  const move = run(() => transfer.state()).then(transferFacts);
+    }
+  };
+  const move = async () => transferFacts(await run(() => transfer.state()));
   const keys = async () => encryptionFacts((await run(() => encryption.fingerprints())).keys());
   return [
     ...(await unlessDenied(move, [{ name: "move", value: "not visible to this user" }])),
     ...(await run(() => unreadableFacts(texts.dialect, isDenied))),
-    ...(await unlessDenied(keys(), [])),
+    ...(await unlessDenied(keys, [])),
   ];
 }
 

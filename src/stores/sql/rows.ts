@@ -48,7 +48,7 @@ export const textOf = (value: unknown): string => (Buffer.isBuffer(value) ? valu
 export const isCount = (value: unknown): boolean => Number.isSafeInteger(Number(value)) && Number(value) >= 0;
 export const textOrNull = (value: unknown): string | null => value as string | null;
 
-/** Columns that no record has: the statements that need them name them. Each column that is read costs time. */
+/** Columns that records leave out, because each column that is read costs time. A statement that needs one reads it itself. */
 // biome-ignore format: a list to read
 const notRead: readonly string[] = ["uses", "put_off_by", "manual_retries", "start_key", "failure"];
 

@@ -76,7 +76,7 @@ export function addCancel(program: Command): void {
       "Cancel unfinished tasks, with their children and theirs. The signal of a running task is aborted within a second.",
     )
     .option("--reason <text>", 'the message of the task\'s error (default: "cancelled by dbq cancel")', label)
-    .option("--tree", "cancel their children too, and theirs", true)
+    .option("--tree", "cancel the children of these tasks too, and theirs", true)
     .option("--no-tree", "cancel only the tasks of these ids, and not their children")
     .addHelpText("after", cancelExamples)
     .action(async (ids: string[], _: unknown, self: Command) => {
