@@ -16,7 +16,7 @@ export const block = task("block", async (ms) => {
 const check = `
 async function check(url) {
   const queue = await openQueue(url);
-  const result = await queue.awaitTaskResult(await queue.enqueueTask(double, 21), { timeout: "30s" });
+  const result = await queue.awaitTaskResult(await queue.enqueueTask(double, 21), { timeout: "120s" });
   const worker = new Worker(queue, { queueName: "own", lease: "1s", tasks: [block] });
   await worker.start();
   const beats = async () => (await queue.listWorkers()).find(({ id }) => id === worker.id)?.beat ?? 0;
@@ -24,7 +24,7 @@ async function check(url) {
   let beatsMeanwhile = 0;
   for (let tries = 0; tries < 20 && beatsMeanwhile < 3; tries += 1) {
     const before = await beats();
-    await queue.awaitTaskResult(await queue.enqueueTask(block, 1_300), { timeout: "30s" });
+    await queue.awaitTaskResult(await queue.enqueueTask(block, 1_300), { timeout: "120s" });
     beatsMeanwhile = (await beats()) - before;
   }
   await worker.stop();
@@ -52,10 +52,10 @@ test("a task runs", async () => {
   const worker = new Worker(queue);
   const double = task("double", async (n) => n * 2);
   await worker.start();
-  expect(await queue.awaitTaskResult(await queue.enqueueTask(double, 21), { timeout: "30s" })).toBe(42);
+  expect(await queue.awaitTaskResult(await queue.enqueueTask(double, 21), { timeout: "120s" })).toBe(42);
   await worker.stop();
   await queue.close();
-}, 60_000);
+}, 240_000);
 `;
 
 /** An example as JavaScript, so that Next needs no TypeScript. @param {string} name */
@@ -136,7 +136,7 @@ const pgNotes = pgTable("notes", { id: serial("id").primaryKey(), text: text("te
 async function run(queue: Queue, ids: readonly TaskId<string>[]): Promise<string> {
   const worker = new Worker(queue);
   await worker.start();
-  const results = await Promise.all(ids.map((id) => queue.awaitTaskResult(id, { timeout: "30s" })));
+  const results = await Promise.all(ids.map((id) => queue.awaitTaskResult(id, { timeout: "120s" })));
   await worker.stop();
   return results.join("");
 }
