@@ -320,6 +320,26 @@ const bulk: Case[] = [
     },
   },
   {
+    name: "an action on many leaves tasks alone that do not match its filter any more",
+    run: async ({ store }) => {
+      const acts: Record<string, (ids: number[], still: TaskFilter) => Promise<number[]>> = {
+        retry: (some, still) => store.look.retryEach(some, still),
+        cancel: (some, still) => store.look.cancelEach(some, errorText, still),
+        edit: (some, still) => store.look.editEach(some, { priority: 8 }, still),
+        delete: (some, still) => store.look.deleteEach(some, undefined, still),
+      };
+      for (const [name, act] of Object.entries(acts)) {
+        const status: TaskStatus = name === "edit" || name === "cancel" ? "scheduled" : "failed";
+        const found = [await taskIn(store, status), await taskIn(store, status)].map(({ id }) => id);
+        const [stays = 0, moves = 0] = found;
+        await store.retry(moves);
+        assert.deepEqual(await act(found, { status: [status] }), [stays], name);
+        assert.equal((await recordOf(store, moves)).status, "pending", name);
+        await store.look.deleteEach(found);
+      }
+    },
+  },
+  {
     name: "many are edited at once: those that wait for their start, with what else they have left as it is",
     run: async ({ store }) => {
       const tasks = await eachStatus(store);

@@ -1,6 +1,8 @@
-import { describe, expect, it } from "vitest";
-import { TaskStartedError } from "../../src/index.ts";
-import { startedWorker, temporaryQueue } from "../support/queue.ts";
+import { once } from "node:events";
+import { describe, expect, it, vi } from "vitest";
+import { internalsOf } from "../../src/features/queue.ts";
+import { currentTask, TaskStartedError, task, type Worker } from "../../src/index.ts";
+import { startedWorker, temporaryQueue, uniqueName } from "../support/queue.ts";
 import { add, boom, echo } from "./tasks.ts";
 
 describe("updateTask", () => {
@@ -114,6 +116,57 @@ describe("retryTasks, cancelTasks and deleteTasks", () => {
     });
     expect(await queue.listTasks()).toMatchObject([{ id: oldest, status: "pending" }]);
   });
+
+  it("cancel a task that has begun since it was found, too", async () => {
+    const queue = await temporaryQueue();
+    const hangs = task(uniqueName(), async () => {
+      await once(currentTask().signal, "abort");
+    });
+    const [oldest = 0] = await queue.enqueueTasks(Array.from({ length: 150 }, () => [hangs] as const));
+    const workers: Worker[] = [];
+    const onProgress = async () => {
+      if (workers.length > 0) return;
+      workers.push(await startedWorker(queue, { concurrency: 1 }));
+      await vi.waitUntil(async () => (await queue.getTask(oldest))?.status === "running");
+    };
+    expect(await queue.cancelTasks({ func: hangs.taskName }, { onProgress })).toEqual({
+      changed: 150,
+      skipped: 0,
+    });
+    expect(await queue.countTasks()).toMatchObject({ cancelled: 150, running: 0 });
+    for (const worker of workers) await worker.stop();
+  });
+
+  it.each(["retryTasks", "deleteTasks"] as const)(
+    "%s leaves a task alone that somebody else has retried while it searched for tasks",
+    async (method) => {
+      const queue = await temporaryQueue();
+      const { store } = internalsOf(queue);
+      // So many that no index finds the one task: it is found range by range.
+      await queue.enqueueTasks(Array.from({ length: 10_600 }, () => [echo, 1] as const));
+      await queue.cancelTasks({});
+      const own = await queue.enqueueTask(echo.with({ meta: { tenant: "acme" } }), 1);
+      await queue.cancelTask(own);
+      const { listRange } = store.look;
+      let ranges = 0;
+      const spy = vi.spyOn(store.look, "listRange").mockImplementation(async (...args) => {
+        const found = await listRange(...args);
+        ranges += 1;
+        if (ranges === 1) {
+          await queue.retryTask(own);
+          const worker = await startedWorker(queue);
+          await queue.awaitTaskResult(own);
+          await worker.stop();
+        }
+        return found;
+      });
+      const filter = { status: "cancelled", meta: { tenant: "acme" } } as const;
+      expect(await queue[method](filter)).toEqual({ changed: 0, skipped: 1 });
+      spy.mockRestore();
+      expect(ranges).toBeGreaterThan(1);
+      expect(await queue.getTask(own)).toMatchObject({ status: "completed", generationId: 5 });
+    },
+  );
 
   it.each([
     [undefined, "deleteTasks: expected a filter; {} for all tasks, got undefined"],

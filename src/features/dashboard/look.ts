@@ -57,8 +57,8 @@ function actionOn(
 ): BulkAction {
   const { store, wakeups } = internalsOf(queue);
   if (kind !== "edit") return bulkAction({ store, wakeups }, kind, reason);
-  return async (ids) => {
-    const changed = await store.look.editEach(ids, changes);
+  return async (ids, still) => {
+    const changed = await store.look.editEach(ids, changes, still);
     wakeups.workAdded(true);
     return changed;
   };
@@ -250,7 +250,8 @@ export class Look {
     { reason, changes, ...walk }: Walk & OnMany,
   ): Promise<BulkResult & { next: number | null }> {
     const { store } = internalsOf(queue);
-    return await actOnAll(store, readCountFilter(filter), actionOn(queue, kind, { reason, changes }), walk);
+    const action = actionOn(queue, kind, { reason, changes });
+    return await actOnAll(store, readCountFilter(filter), action, { ...walk, onlyAsFound: kind === "retry" });
   }
 
   /** The last actions about this target, or about any; newest first. @throws DatabaseError */

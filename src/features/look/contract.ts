@@ -91,20 +91,28 @@ export interface LookStore {
    */
   edit(id: number, change: TaskEdit, generationId: number | undefined): Promise<Operated>;
 
-  /** `edit` for each, in one transaction. Returns those it changed. */
-  editEach(ids: readonly number[], change: Omit<TaskEdit, "args" | "kwargs">): Promise<number[]>;
+  /** `edit` for each, in one transaction. Returns those it changed. @param still as of `deleteEach` */
+  editEach(
+    ids: readonly number[],
+    change: Omit<TaskEdit, "args" | "kwargs">,
+    still?: TaskFilter,
+  ): Promise<number[]>;
 
-  /** `TaskStore.retry` for each, in one transaction. Leaves out tasks whose key another one holds. Returns those it changed. */
-  retryEach(ids: readonly number[]): Promise<number[]>;
+  /**
+   * `TaskStore.retry` for each, in one transaction. Leaves out tasks whose key another one holds. Returns those it changed.
+   * @param still as of `deleteEach`
+   */
+  retryEach(ids: readonly number[], still?: TaskFilter): Promise<number[]>;
 
-  /** `TaskStore.cancel` for each, in one transaction. Returns those it changed. */
-  cancelEach(ids: readonly number[], error: string): Promise<number[]>;
+  /** `TaskStore.cancel` for each, in one transaction. Returns those it changed. @param still as of `deleteEach` */
+  cancelEach(ids: readonly number[], error: string, still?: TaskFilter): Promise<number[]>;
 
   /**
    * Deletes those of these tasks that do not run, with their attempts and log lines, in one transaction; in several, if the
    * database refuses to delete some, for which `onKept` is called.
+   * @param still only the tasks that match this filter as the transaction sees them @default all of them
    */
-  deleteEach(ids: readonly number[], onKept?: OnKept): Promise<number[]>;
+  deleteEach(ids: readonly number[], onKept?: OnKept, still?: TaskFilter): Promise<number[]>;
 
   /** Keeps an action; `at` is the database's time. */
   audit(entry: Omit<AuditEntry, "at">): Promise<void>;

@@ -37,7 +37,10 @@ function methodsOf(queue: CoreQueue): LookMethods {
     const { reason = `cancelled by queue.${owner}`, ...walk } = given;
     const read = readBulkFilter(filter, owner);
     const action = bulkAction({ store, wakeups }, kind, reason);
-    const { changed, skipped } = await actOnAll(store, read, action, walk);
+    const { changed, skipped } = await actOnAll(store, read, action, {
+      ...walk,
+      onlyAsFound: kind === "retry",
+    });
     return { changed, skipped };
   };
   return {

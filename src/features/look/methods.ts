@@ -37,8 +37,8 @@ export interface BulkResult {
   /** How many tasks were changed. */
   changed: number;
   /**
-   * How many matched and stayed as they were, such as a running task that was to be retried or deleted, or a task that the
-   * database refuses to delete.
+   * How many matched and stayed as they were, such as a running task that was to be retried or deleted, a task that the
+   * database refuses to delete, or one that has changed since it was found and does not match any more.
    */
   skipped: number;
 }

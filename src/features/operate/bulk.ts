@@ -4,7 +4,7 @@ import { performance, setImmediate } from "../../base/runtime/timers.ts";
 import { DuplicateTaskError } from "../../errors.ts";
 import { warnOfKept } from "../../queue/purge.ts";
 import type { Wakeups } from "../../queue/wakeups.ts";
-import type { Store, TaskFilter, TaskStore, WorkerStore } from "../../store.ts";
+import type { TaskFilter, TaskStore, WorkerStore } from "../../store.ts";
 import type { TaskBeginning } from "../../task.ts";
 import type { LookStore } from "../look/contract.ts";
 import type { BulkCancelOptions, BulkOptions, BulkResult } from "../look/methods.ts";
@@ -17,8 +17,11 @@ const batch = 100;
 /** Tasks that are found at once: where an index holds few, each search reads them all. */
 const page = 1_000;
 
-/** Acts on these tasks in one transaction, and returns those that it changed. */
-export type BulkAction = (ids: readonly number[]) => Promise<number[]>;
+/**
+ * Acts on these tasks in one transaction, and returns those that it changed.
+ * @param still only those that match this filter as the transaction sees them @default all of them
+ */
+export type BulkAction = (ids: readonly number[], still?: TaskFilter) => Promise<number[]>;
 
 /** What can be done to many tasks. */
 export type BulkKind = "retry" | "cancel" | "delete";
@@ -28,7 +31,7 @@ export type BulkKind = "retry" | "cancel" | "delete";
  * @param reason the message of the error of cancelled tasks
  */
 export function bulkAction(
-  { store, wakeups }: { store: Pick<Store, "retry"> & { look: LookStore }; wakeups: Wakeups },
+  { store, wakeups }: { store: { look: LookStore }; wakeups: Wakeups },
   kind: BulkKind,
   reason: string,
 ): BulkAction {
@@ -37,11 +40,11 @@ export function bulkAction(
   const onKept = warnOfKept("deleteTasks");
   const act: BulkAction = {
     retry: retryEach(store),
-    cancel: (ids: readonly number[]) => look.cancelEach(ids, error),
-    delete: (ids: readonly number[]) => look.deleteEach(ids, onKept),
+    cancel: (ids: readonly number[], still?: TaskFilter) => look.cancelEach(ids, error, still),
+    delete: (ids: readonly number[], still?: TaskFilter) => look.deleteEach(ids, onKept, still),
   }[kind];
-  return async (ids) => {
-    const changed = await act(ids);
+  return async (ids, still) => {
+    const changed = await act(ids, still);
     wakeups.taskChanged(changed);
     wakeups.workAdded();
     return changed;
@@ -77,12 +80,15 @@ export interface Walk extends BulkOptions {
   text?: string | undefined;
   /** Milliseconds after which a search for tasks ends: `next` says where it goes on. @default Infinity */
   budget?: number | undefined;
+  /** Whether it leaves tasks alone that have changed since they were found, though they match still. @default false */
+  onlyAsFound?: boolean;
 }
 
 /** What an action on many tasks needs of a store. */
 type ActedOn = { look: LookStore } & Pick<WorkerStore, "workers"> & Pick<TaskStore, "taskStates">;
 
 /**
+ * A search takes time, and so do the transactions before one: each acts on the tasks that match the filter still.
  * @returns also `next`: the `after` to go on with; `null`: there are no more
  * @throws DatabaseError; the signal's reason
  */
@@ -98,6 +104,7 @@ export async function actOnAll(
     isOneStep = false,
     text,
     budget,
+    onlyAsFound = false,
   }: Walk,
 ): Promise<BulkResult & { next: number | null }> {
   const done: BulkResult = { changed: 0, skipped: 0 };
@@ -110,6 +117,9 @@ export async function actOnAll(
     aborted?.throwIfAborted();
     began = performance.now();
   };
+  // No query asks again whether a task has the text.
+  const idsOf = async (tasks: readonly TaskBeginning[]) =>
+    onlyAsFound || text !== undefined ? await unchangedAmong(store, tasks) : exactIds(tasks);
   aborted?.throwIfAborted();
   for (let position = after; ; ) {
     const left = Math.min(isOneStep ? batch : page, limit - done.changed - done.skipped);
@@ -117,8 +127,8 @@ export async function actOnAll(
     for (let i = 0; i < found.tasks.length; i += batch) {
       if (i > 0) await rest();
       const some = found.tasks.slice(i, i + batch);
-      const ids = i === 0 ? exactIds(some) : await unchangedAmong(store, some);
-      const changed = ids.length === 0 ? 0 : (await act(ids)).length;
+      const ids = await idsOf(some);
+      const changed = ids.length === 0 ? 0 : (await act(ids, filter)).length;
       done.changed += changed;
       done.skipped += some.length - changed;
       await onProgress?.({ ...done });
@@ -134,7 +144,7 @@ export async function actOnAll(
 const exactIds = (tasks: readonly TaskBeginning[]): number[] =>
   tasks.filter(({ exactId }) => exactId === null).map(({ id }) => id);
 
-/** The tasks that are as they were found: one that has been retried since then, and has completed, must not run again. */
+/** The tasks that are as they were found: one that has been retried since then, and has completed, is not to run again. */
 async function unchangedAmong(
   store: Pick<TaskStore, "taskStates">,
   tasks: readonly TaskBeginning[],
@@ -148,16 +158,14 @@ async function unchangedAmong(
  * Retries tasks in one transaction, or one by one when that fails: another writer may take the unique key of one of them
  * between the look and the change.
  */
-function retryEach(store: Pick<Store, "retry"> & { look: LookStore }): BulkAction {
-  return async (ids) => {
+function retryEach(store: { look: LookStore }): BulkAction {
+  return async (ids, still) => {
     try {
-      return await store.look.retryEach(ids);
+      return await store.look.retryEach(ids, still);
     } catch {
       const changed: number[] = [];
-      for (const id of ids) {
-        const operated = await store.retry(id).catch(unlessDuplicate);
-        if (operated?.changed) changed.push(id);
-      }
+      for (const id of ids)
+        changed.push(...((await store.look.retryEach([id], still).catch(unlessDuplicate)) ?? []));
       return changed;
     }
   };

@@ -250,25 +250,43 @@ export class LookOperations {
     });
   }
 
-  *editEach(ids: readonly number[], change: TaskEdit): Program<number[]> {
+  /** Those of these tasks that match: a task may have changed since it was found. */
+  *#matching(ids: readonly number[], filter: TaskFilter | undefined): Program<readonly number[]> {
+    if (filter === undefined || ids.length === 0) return ids;
+    const found = yield* rowsOnce(sql`
+      select id from dbq_tasks
+      where ${this.#d.among("id", JSON.stringify(ids))} and ${this.#queries.matching(filter)}`);
+    const matching = new Set(found.map(([id]) => Number(id)));
+    return ids.filter((id) => matching.has(id));
+  }
+
+  *editEach(ids: readonly number[], change: TaskEdit, still?: TaskFilter): Program<number[]> {
     const changed: number[] = [];
-    for (const id of ids) {
+    for (const id of yield* this.#matching(ids, still)) {
       const operated = yield* this.edit(id, change, undefined);
       if (operated?.changed) changed.push(id);
     }
     return changed;
   }
 
-  retryEach(ids: readonly number[]): Program<number[]> {
-    return this.#tasks.retryEach(ids);
+  *retryEach(ids: readonly number[], still?: TaskFilter): Program<number[]> {
+    return yield* this.#tasks.retryEach(yield* this.#matching(ids, still));
   }
 
-  cancelEach(ids: readonly number[], error: string): Program<number[]> {
-    return this.#tasks.cancelEach(ids, error);
+  *cancelEach(ids: readonly number[], error: string, still?: TaskFilter): Program<number[]> {
+    return yield* this.#tasks.cancelEach(yield* this.#matching(ids, still), error);
   }
 
-  *deleteEach(ids: readonly number[]): Program<number[]> {
-    return yield* this.#maintenance.removed(yield* rows(this.#s.deletable, { ids: JSON.stringify(ids) }));
+  /** The rows are locked first: what matches then does not change before it is deleted. */
+  *deleteEach(ids: readonly number[], still?: TaskFilter): Program<number[]> {
+    const deletable = yield* rows(this.#s.deletable, { ids: JSON.stringify(ids) });
+    const matching = new Set(
+      yield* this.#matching(
+        deletable.map(([id]) => Number(id)),
+        still,
+      ),
+    );
+    return yield* this.#maintenance.removed(deletable.filter(([id]) => matching.has(Number(id))));
   }
 
   // ---- what was done -------------------------------------------------------------------------
@@ -310,10 +328,11 @@ export function lookMethods({ run, write }: Runner, ops: LookOperations, batches
     get: (ids, characters) => run(() => ops.get(ids, characters)),
     texts: (filter, characters, range) => run(() => ops.texts(filter, characters, range)),
     edit: (id, change, generationId) => write(() => ops.edit(id, change, generationId)),
-    editEach: (ids, change) => write(() => ops.editEach(ids, change)),
-    retryEach: (ids) => write(() => ops.retryEach(ids)),
-    cancelEach: (ids, error) => write(() => ops.cancelEach(ids, error)),
-    deleteEach: (ids, onKept) => batches.each(ids, (some) => write(() => ops.deleteEach(some)), onKept),
+    editEach: (ids, change, still) => write(() => ops.editEach(ids, change, still)),
+    retryEach: (ids, still) => write(() => ops.retryEach(ids, still)),
+    cancelEach: (ids, error, still) => write(() => ops.cancelEach(ids, error, still)),
+    deleteEach: (ids, onKept, still) =>
+      batches.each(ids, (some) => write(() => ops.deleteEach(some, still)), onKept),
     audit: (entry) => write(() => ops.audit(entry)),
     audits: (target, limit) => run(() => ops.audits(target, limit)),
     pruneAudits: (age, limit) => write(() => ops.pruneAudits(age, limit)),
