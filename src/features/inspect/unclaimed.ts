@@ -1,5 +1,4 @@
 /** Finds tasks that wait for something other than their turn: no worker serves their queue, or none knows their function. */
-import { systemClock } from "../../base/runtime/clock.ts";
 import type { PendingTasks } from "../../base/tasks/pending.ts";
 import type { WorkerHealth } from "../../base/tasks/worker-health.ts";
 import { quoted, servingOptions } from "../../base/text/shell.ts";
@@ -100,10 +99,10 @@ class Held {
   readonly #effective: readonly LimitRecord[];
   readonly #isSharedUsedUp: boolean;
 
-  constructor(limits: readonly LimitRecord[], shared: readonly LimitState[], now = systemClock.now()) {
+  constructor(limits: readonly LimitRecord[], shared: readonly LimitState[]) {
     this.#effective = limits.filter(
       ({ concurrency, rate, pausedAt, throttledUntil }) =>
-        concurrency !== null || rate !== null || pausedAt !== null || (throttledUntil ?? 0) > now,
+        concurrency !== null || rate !== null || pausedAt !== null || throttledUntil !== null,
     );
     this.#isSharedUsedUp = shared.some(
       ({ concurrency, running, nextFreeAt }) =>

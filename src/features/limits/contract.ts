@@ -41,8 +41,9 @@ export interface LimitsAnswered {
 export const limitsAsked = new Part<LimitsAsked>("limits");
 export const limitsAnswered = new Part<LimitsAnswered>("limits");
 
-/** A row of `dbq_limits`. Times are milliseconds since 1970. */
+/** A row of `dbq_limits`. Times are milliseconds since 1970, by the database's clock. */
 export interface LimitRecord extends LimitScope, LimitValues {
+  /** Until when nothing of it starts. `records` and `about` give null for a throttle that has ended. */
   throttledUntil: number | null;
   pausedAt: number | null;
 }

@@ -1,7 +1,6 @@
 /** Why one task has not started: pauses, throttles, limits and rates that hold for it, and workers that there are not. */
 
 import type { LimitScope, RateValues } from "../../base/options/limits.ts";
-import { systemClock } from "../../base/runtime/clock.ts";
 import { waitsForStart } from "../../base/tasks/pending.ts";
 import { definitionNamed } from "../../base/tasks/registry.ts";
 import type { Task } from "../../task.ts";
@@ -87,20 +86,16 @@ function sentenceOf({ status }: Waiting, holds: readonly Hold[], unserved: strin
   return holds.length === 0 ? "waits for a worker" : "waits for a worker, or for a limit";
 }
 
-function holdsOf(
-  { func, groupKey }: Waiting,
-  { own, shared, uses, putOffBy }: LimitsOfTask,
-  now = systemClock.now(),
-): Hold[] {
+function holdsOf({ func, groupKey }: Waiting, { own, shared, uses, putOffBy }: LimitsOfTask): Hold[] {
   const known = uses ?? usedBy(func);
   const named = shared.flatMap((use): Hold[] => {
-    const hold = holdBy(use, [use], groupKey, putOffBy, now);
+    const hold = holdBy(use, [use], groupKey, putOffBy);
     if (hold === undefined) return [];
     const isKnownToHold = hold.hasPutOff || (known?.includes(use.name) ?? false);
     const mayHold = known === undefined && hold.isUsedUp;
     return isKnownToHold || mayHold ? [{ ...hold, isKnownToHold }] : [];
   });
-  const holds = [...own.flatMap((use) => holdBy(use, own, groupKey, putOffBy, now) ?? []), ...named];
+  const holds = [...own.flatMap((use) => holdBy(use, own, groupKey, putOffBy) ?? []), ...named];
   return holds.sort((a, b) => Number(a.pausedAt === null) - Number(b.pausedAt === null));
 }
 
@@ -116,10 +111,9 @@ function holdBy(
   all: readonly LimitUse[],
   groupKey: string | null,
   putOffBy: LimitScope | null,
-  now: number,
 ): Hold | undefined {
   const about = places[use.kind];
-  const throttledUntil = (use.throttledUntil ?? 0) > now ? new Date(Number(use.throttledUntil)) : null;
+  const throttledUntil = use.throttledUntil === null ? null : new Date(use.throttledUntil);
   const pausedAt = use.pausedAt === null ? null : new Date(use.pausedAt);
   const concurrency = isReplaced(use, all, "concurrency") ? null : use.concurrency;
   const rate = isReplaced(use, all, "rate") ? null : use.rate;

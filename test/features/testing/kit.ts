@@ -4,7 +4,16 @@ import { expect, onTestFinished, test } from "vitest";
 import "../../../src/features/testing/vitest.ts";
 import { type TestQueue, type TestQueueOptions, testQueue } from "../../../src/features/testing/index.ts";
 import { child } from "../../../src/features/workflows/steps.ts";
-import { CancelTask, currentTask, SnoozeTask, type Task, task, Worker } from "../../../src/index.ts";
+import {
+  CancelTask,
+  currentTask,
+  SnoozeTask,
+  type Task,
+  ThrottleTask,
+  task,
+  taskWaits,
+  Worker,
+} from "../../../src/index.ts";
 import { deferred, uniqueName } from "../../support/queue.ts";
 
 const minute = 60_000;
@@ -180,6 +189,28 @@ export function kitTests(target: () => Promise<string>): void {
     expect(await q.drain()).toMatchObject({ completed: 0, pending: 1 });
     await q.resume({ func: paused.taskName });
     expect(await q.drain()).toMatchObject({ completed: 1, pending: 0 });
+  });
+
+  test("what a task waits for is a throttle until that has ended by the clock of the test", async () => {
+    const q = await opened();
+    let isFirst = true;
+    const api = task(uniqueName(), async () => {
+      const busy = isFirst;
+      isFirst = false;
+      if (busy) throw new ThrottleTask("10m");
+    });
+    const [, second = 0] = await q.enqueueTasks([[api], [api]]);
+    await q.drain({ concurrency: 1 });
+    const waits = async () => (await taskWaits(q, (await q.getTask(second)) as Task)).waitsFor;
+    expect(await waits()).toMatchObject([{ throttledUntil: new Date(start + 10 * minute) }]);
+    const worker = new Worker(q);
+    onTestFinished(() => worker.stop());
+    await q.advance("5m");
+    await worker.start();
+    expect((await q.health()).unservedFunctions).toEqual([]);
+    await worker.stop();
+    await q.advance("5m");
+    expect(await waits()).toEqual([]);
   });
 
   test("tasks at a rate start as the clock comes to their turns", async () => {

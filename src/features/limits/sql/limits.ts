@@ -263,8 +263,20 @@ export class LimitOperations {
     return toLimitRows(yield* rows(this.#s.limits));
   }
 
+  /** The records, without throttles that have ended by the database's clock, which may differ from that of this host. */
+  *inForce(): Program<LimitRow[]> {
+    const records = yield* this.records();
+    if (records.every(({ throttledUntil }) => throttledUntil === null)) return records;
+    const now = yield* this.#now();
+    return records.map((row) => ((row.throttledUntil ?? now) > now ? row : { ...row, throttledUntil: null }));
+  }
+
+  *#now(): Program<number> {
+    return Number((yield* rows(this.#s.now))[0]?.[0]);
+  }
+
   *list(kind?: LimitScope["kind"]): Program<LimitState[]> {
-    const now = Number((yield* rows(this.#s.now))[0]?.[0]);
+    const now = yield* this.#now();
     const records = (yield* this.records()).filter((row) => kind === undefined || row.kind === kind);
     const [tats, counts, putOffs] = [
       yield* this.#statesOf(records),
@@ -365,9 +377,9 @@ export class LimitOperations {
 
   *about({ id, queueName, func, groupKey }: TaskPlace): Program<LimitsOfTask> {
     const group = groupKey ?? "";
-    const records = yield* this.records();
+    const records = yield* this.inForce();
     const inUse = records.length === 0 ? [] : yield* rows(this.#s.inUse);
-    const now = Number((yield* rows(this.#s.now))[0]?.[0]);
+    const now = yield* this.#now();
     const inGroup = {
       running: yield* this.#runningIn(func, groupKey),
       tat: (yield* this.#get({ kind: "group", name: func, group }))?.tat ?? null,
@@ -432,7 +444,7 @@ export function limitMethods({ run, write }: Runner, ops: LimitOperations): Limi
     resume: (scope) => write(() => ops.resume(scope)),
     throttle: (scope, delay) => write(() => ops.throttle(scope, delay)),
     list: (kind) => run(() => ops.list(kind)),
-    records: () => run(() => ops.records()),
+    records: () => run(() => ops.inForce()),
     putOff: (most) => run(() => ops.putOff(most)),
     about: (task) => run(() => ops.about(task)),
     namesInUse: () => run(() => ops.namesInUse()),
