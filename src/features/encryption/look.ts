@@ -1,9 +1,11 @@
 /** What people read of encrypted tasks: beginnings of texts, for which a text that was cut is read as a whole. */
+
+import { waitsForStart } from "../../base/tasks/pending.ts";
 import { cutTexts } from "../../base/values/cut-texts.ts";
-import { hasSealed } from "../../base/values/sealed.ts";
+import { hasSealed, refuseUnreadable, sealedArgument } from "../../base/values/sealed.ts";
 import type { TaskStore } from "../../store.ts";
 import type { TaskBeginning, TaskRecord } from "../../task.ts";
-import type { LookStore, TaskEdit } from "../look/contract.ts";
+import { type EditRead, editAsRead, type LookStore, type TaskEdit } from "../look/contract.ts";
 import type { Sealer } from "./sealer.ts";
 
 /** The columns that may be encrypted. */
@@ -43,28 +45,39 @@ export function encryptedLook(inner: LookStore, tasks: Pick<TaskStore, "get">, s
       });
     },
     edit: async (id, change, generationId) => {
-      const operated = await inner.edit(id, await sealEdit(tasks, sealer, id, change), generationId);
+      const operated = await editAsRead(inner, id, generationId, () => sealEdit(tasks, sealer, id, change));
       if (operated) sealer.openTask(operated.record);
       return operated;
     },
   };
 }
 
-/** The whole arguments: those say whether there are kwargs. */
+/**
+ * Seals the arguments and the kwargs, of which one may stay as it is: the arguments say whether there are kwargs.
+ * @throws KeyMissingError, DecryptionFailedError or NotEncryptedError when the one that stays cannot be read: it would be sealed as it is
+ */
 async function sealEdit(
   tasks: Pick<TaskStore, "get">,
   sealer: Sealer,
   id: number,
   change: TaskEdit,
-): Promise<TaskEdit> {
-  if (change.args === undefined && change.kwargs === undefined) return change;
+): Promise<EditRead> {
+  const asItIs = { edit: change, readAt: undefined };
+  if (change.args === undefined && change.kwargs === undefined) return asItIs;
   const [task] = await tasks.get([id]);
-  if (!task || !sealer.covers(task.func)) return change;
-  const { func, args, kwargs } = sealer.openTask(task);
-  return {
-    ...change,
-    ...sealer.sealCall("dbq_tasks", id, { func, args: change.args ?? args, kwargs: change.kwargs ?? kwargs }),
+  if (!task || !waitsForStart(task.status) || !sealer.covers(task.func)) return asItIs;
+  const { func, args, kwargs, generationId } = sealer.openTask(task);
+  const call = {
+    func,
+    args: change.args ?? readable(args, "args"),
+    kwargs: change.kwargs ?? readable(kwargs, "kwargs"),
   };
+  return { edit: { ...change, ...sealer.sealCall("dbq_tasks", id, call) }, readAt: generationId };
+}
+
+function readable(text: string, column: string): string {
+  refuseUnreadable(sealedArgument(text)?.sealed ?? text, column);
+  return text;
 }
 
 const textOf = ({ args, kwargs, error }: TaskRecord, characters: number): string =>

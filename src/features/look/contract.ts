@@ -1,4 +1,6 @@
 /** What a database does for people who look at tasks and act on many. */
+
+import { waitsForStart } from "../../base/tasks/pending.ts";
 import type { OnKept, Operated, TaskFilter } from "../../store.ts";
 import type { TaskBeginning } from "../../task.ts";
 
@@ -122,4 +124,34 @@ export interface LookStore {
 
   /** Deletes the actions that are older than `age` milliseconds, the oldest first, `limit` at most. Returns how many it deleted. */
   pruneAudits(age: number, limit: number): Promise<number>;
+}
+
+/** An edit that was made by what the task was at a generation. */
+export interface EditRead {
+  edit: TaskEdit;
+  /** Undefined: the edit goes with any. */
+  readAt: number | undefined;
+}
+
+/**
+ * Edits a task by what `read` has found in it: again, as long as the task moves on in between and waits for its start still.
+ * @param generationId the only generation to edit; undefined: any
+ */
+export async function editAsRead(
+  look: Pick<LookStore, "edit">,
+  id: number,
+  generationId: number | undefined,
+  read: () => Promise<EditRead>,
+): Promise<Operated> {
+  for (;;) {
+    const { edit, readAt } = await read();
+    const operated = await look.edit(id, edit, generationId ?? readAt);
+    const hasMovedOn =
+      operated &&
+      !operated.changed &&
+      readAt !== undefined &&
+      waitsForStart(operated.record.status) &&
+      operated.record.generationId !== readAt;
+    if (!hasMovedOn || generationId !== undefined) return operated;
+  }
 }

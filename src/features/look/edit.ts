@@ -9,7 +9,7 @@ import { checkSize, encodeArgs, encodeObject } from "../../base/values/codec.ts"
 import { checkArguments } from "../../queue/enqueue.ts";
 import type { Operated, TaskStore } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
-import type { LookStore, TaskEdit } from "./contract.ts";
+import { type EditRead, editAsRead, type LookStore, type TaskEdit } from "./contract.ts";
 
 /** Why an edit has left a task as it is. @param expected the generation that it was to have */
 export function whyUnchanged({ status, generationId }: TaskRecord, expected: number | undefined): string {
@@ -32,20 +32,14 @@ export async function editChecked(
 ): Promise<Operated> {
   const isAboutArguments = edit.args !== undefined || edit.kwargs !== undefined;
   if (!isAboutArguments || !hasChecks()) return await store.look.edit(id, edit, generationId);
-  for (;;) {
+  const check = async (): Promise<EditRead> => {
     const [row] = await store.get([id]);
     const definition = row && definitionNamed(row.func);
-    if (!row || !definition?.checks?.args || !waitsForStart(row.status))
-      return await store.look.edit(id, edit, generationId);
+    if (!row || !definition?.checks?.args || !waitsForStart(row.status)) return { edit, readAt: undefined };
     await checkArguments(definition, edit.args ?? row.args, edit.kwargs ?? row.kwargs);
-    const operated = await store.look.edit(id, edit, generationId ?? row.generationId);
-    const hasMovedOn =
-      operated &&
-      !operated.changed &&
-      waitsForStart(operated.record.status) &&
-      operated.record.generationId !== row.generationId;
-    if (!hasMovedOn || generationId !== undefined) return operated;
-  }
+    return { edit, readAt: row.generationId };
+  };
+  return await editAsRead(store.look, id, generationId, check);
 }
 
 const expiry = duration({ ...longestWait, min: 1 });

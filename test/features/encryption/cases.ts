@@ -634,6 +634,44 @@ export function encryptionCases(make: MakeRaw): void {
     expect(await queue.awaitTaskResult(id, soon)).toBe(`${marker}!`);
   });
 
+  test("an edit is refused that would have to encrypt anew what it cannot read", async () => {
+    const raw = await make();
+    const [old, next] = [newKey("a"), newKey("b")];
+    const before = await openWith(raw, { keys: [old] });
+    const waits = joined.with({ delay: "1h", kwargs: { b: marker } });
+    const id = await before.enqueueTask(waits, "first");
+    const other = await before.enqueueTask(waits, "other");
+    const kept = await before.getTask(id);
+    const without = await openWith(raw, { keys: [next] });
+    for (const changes of [{ args: ["second"] }, { kwargs: { b: "c" } }])
+      await expect(without.updateTask(id, changes)).rejects.toMatchObject({
+        code: "DBQ_KEY_MISSING",
+        keyId: "a",
+      });
+    expect(await before.getTask(id)).toEqual(kept);
+    // All of it is new, or none of it.
+    await without.updateTask(id, { args: ["second"], kwargs: {}, priority: 9 });
+    expect((await without.getTask(id))?.args).toEqual(["second"]);
+    const kwargs = await textOf(raw, "dbq_tasks", "kwargs", `id = ${other}`);
+    await raw.query(
+      `update dbq_tasks set kwargs = '${kwargs.replace(/.{9}$/, 'AAAA=="}')}' where id = ${other}`,
+    );
+    await expect(before.updateTask(other, { args: ["x"] })).rejects.toMatchObject({
+      code: "DBQ_DECRYPTION_FAILED",
+    });
+  });
+
+  test("two edits at a time, of arguments and of kwargs, are both kept", async () => {
+    const raw = await make();
+    const queue = await openWith(raw, { keys: [newKey("a")] });
+    const id = await queue.enqueueTask(joined.with({ delay: "1h", kwargs: { b: "before" } }), "before");
+    await Promise.all([
+      queue.updateTask(id, { args: ["args"] }),
+      queue.updateTask(id, { kwargs: { b: "kwargs" } }),
+    ]);
+    expect(await queue.getTask(id)).toMatchObject({ args: ["args"], kwargs: { b: "kwargs" } });
+  });
+
   test("a schedule whose arguments were changed makes no task, and says why", async () => {
     const raw = await make();
     const queue = await openWith(raw, { keys: [newKey("a")] });
