@@ -5,6 +5,7 @@ import { label, readOptions, time } from "../../base/options/validators.ts";
 import { remoteTask } from "../../base/tasks/registry.ts";
 import { priority as anyPriority } from "../../base/tasks/task-options.ts";
 import { changedNumberIn } from "../../base/text/numbers.ts";
+import { decodeArgs, decodeObject } from "../../base/values/codec.ts";
 import { isEnding } from "../../base/values/ending.ts";
 import { present } from "../../base/values/present.ts";
 import {
@@ -152,7 +153,7 @@ const taskActions: Readonly<Record<string, TaskAction>> = {
     act: async (queue, task, fields, look) => {
       const { id: before, func, kwargs, meta, priority, queueName } = task;
       const given = (await withoutSameArgs(look, before, fields)).args;
-      await mustBeExact(look, before, given === undefined ? ["args", "kwargs", "meta"] : ["kwargs", "meta"]);
+      await mustBeSame(look, before, given === undefined ? ["args", "kwargs", "meta"] : ["kwargs", "meta"]);
       const args = given === undefined ? task.args : arrayField(given);
       const { maxRetries, timeout, groupKey } = task;
       const again = remoteTask(func).with({
@@ -206,8 +207,8 @@ export function explained(error: unknown): never {
   throw error;
 }
 
-/** @throws BadQuery when the arguments of another task would not be the same */
-async function mustBeExact(
+/** @throws BadQuery when the arguments of another task would not be the same, or cannot be read */
+async function mustBeSame(
   look: Look,
   id: number,
   columns: readonly ("args" | "kwargs" | "meta")[],
@@ -216,10 +217,23 @@ async function mustBeExact(
   const number = columns
     .map((column) => changedNumberIn(json?.[column] ?? ""))
     .find((found) => found !== undefined);
-  if (number === undefined) return;
-  throw new BadQuery(
-    `not enqueued: its arguments hold ${show(number)}, which JavaScript cannot hold exactly`,
-  );
+  if (number !== undefined)
+    throw new BadQuery(
+      `not enqueued: its arguments hold ${show(number)}, which JavaScript cannot hold exactly`,
+    );
+  for (const column of columns) mustBeReadable(json?.[column], column);
+}
+
+/** @throws BadQuery for what is encrypted with a key that is not here, or was changed, or is no JSON of its column */
+function mustBeReadable(text: string | undefined, column: "args" | "kwargs" | "meta"): void {
+  if (text === undefined) return;
+  try {
+    if (column === "args") decodeArgs(text);
+    else decodeObject(text, column);
+  } catch (error) {
+    if (!(error instanceof DbqError)) throw error;
+    throw new BadQuery(`not enqueued: its ${error.message}`);
+  }
 }
 
 /** Arguments that a form sends back as it got them stay as they are stored: numbers beyond 2^53 are not exact in JavaScript. */

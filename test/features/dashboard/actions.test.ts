@@ -1,9 +1,10 @@
 /** What people do in the dashboard, by forms and as JSON. */
 
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { internalsOf } from "../../../src/features/queue.ts";
 import { type Queue, remoteTask, type Task, task } from "../../../src/index.ts";
-import { startedWorker, uniqueName } from "../../support/queue.ts";
+import { startedWorker, temporaryFolder, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { openDesk, origin } from "./requests.ts";
 
 const send = remoteTask("send");
@@ -44,6 +45,29 @@ describe("one task", () => {
       status: 404,
       body: { ok: false, message: `there is no task ${id}` },
     });
+  });
+
+  test("a task whose arguments cannot be read is enqueued again only with other ones", async () => {
+    const target = join(temporaryFolder(), "dbq.db");
+    const keyed = await temporaryQueue(
+      { encryption: { keys: [{ id: "a", key: Buffer.alloc(32, 1) }] } },
+      target,
+    );
+    const plain = await keyed.enqueueTask(send, "secret");
+    const withKwargs = await keyed.enqueueTask(send.with({ kwargs: { to: "x" } }), "secret");
+    const { queue, api } = await openDesk({}, await temporaryQueue({}, target));
+    const again = async (id: number, body = {}) => await api(`/api/tasks/${id}/enqueue`, body);
+    for (const [id, body] of [
+      [plain, {}],
+      [withKwargs, {}],
+      [withKwargs, { args: [1] }],
+    ] as const)
+      expect(await again(id, body)).toMatchObject({
+        status: 400,
+        body: { message: expect.stringMatching("not enqueued: its (args|kwargs): encrypted with the key a") },
+      });
+    expect(await again(plain, { args: [1] })).toMatchObject({ status: 200 });
+    expect((await queue.listTasks()).map(({ args }) => Array.isArray(args))).toEqual([true, false, false]);
   });
 
   test("a retry whose key another task holds says which", async () => {
