@@ -51,9 +51,15 @@ export async function actOnMatching(options: BulkCommandOptions, action: Action)
       options.yes ||
       (found > 0 && (await isConfirmed(`${action.verb} ${described(found, among)}?`, options)))
     )
-      await run(queue, filter, options, action, Math.min(sum(counts), limit));
+      await run(queue, chosen(filter, options, action), options, action, Math.min(sum(counts), limit));
     else preview(found, among, options, action);
   });
+}
+
+/** A limit is not used up by tasks that the action leaves as they are: it takes the newest of those that the command has counted. */
+function chosen(filter: CountFilter, { limit, status }: BulkCommandOptions, { among }: Action): CountFilter {
+  const changeable = among.filter((each) => status?.includes(each) ?? true);
+  return limit === undefined || changeable.length === 0 ? filter : { ...filter, status: changeable };
 }
 
 const sum = (counts: Record<string, number>): number =>

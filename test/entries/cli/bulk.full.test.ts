@@ -49,6 +49,16 @@ test("with --yes it acts on those that match and on no others, and --limit takes
   expect(await queue.countTasks()).toMatchObject({ pending: 3, cancelled: 0 });
 });
 
+test("--limit counts only tasks that the command may change, as it has said", async () => {
+  const { folder, queue } = await filled();
+  await queue.cancelTasks({ func: "charge" }, { limit: 2 });
+  const cancel = ["cancel", "--func", "charge", "--limit", "1"];
+  expect(await dbq(folder, cancel)).toMatchObject({ out: "would cancel 1 task (1 pending)\n" });
+  expect(await dbq(folder, [...cancel, "--yes"])).toMatchObject({ code: 0, out: "cancelled 1 task\n" });
+  const none = ["retry", "--status", "running,pending", "--limit", "1", "--yes"];
+  expect(await dbqJson(folder, none)).toEqual({ changed: 0, skipped: 1 });
+});
+
 test("--since and --before choose by the time of the enqueue: how long ago, or a time", async () => {
   const { folder } = await filled();
   const matching = async (...args: string[]) => {
