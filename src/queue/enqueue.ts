@@ -42,6 +42,7 @@ export interface Prepared {
  * Checks and encodes one call. Later changes of the argument objects have no effect.
  * @param maxPayload bytes of UTF-8
  * @param publish whether subscribers of `dbq:enqueue` hear of it
+ * @param isWhole whether these are all arguments. Otherwise no schema judges them before the attempt, which has all.
  * @throws UnregisteredFunctionError, NotSerializableError, InvalidArgumentsError, PayloadTooLargeError
  */
 export function prepare(
@@ -49,6 +50,7 @@ export function prepare(
   args: readonly unknown[],
   maxPayload = Number.POSITIVE_INFINITY,
   publish = enqueueChannel.hasSubscribers,
+  isWhole = true,
 ): Prepared {
   const { definition, options } = registrationOf(fn);
   const { name } = definition;
@@ -57,7 +59,7 @@ export function prepare(
   const traceContext = observed?.traceContext;
   const argsText = encodeArgs(args);
   const kwargs = encodeObject(options.kwargs, "kwargs");
-  const checking = definition.checks && checkArguments(definition, argsText, kwargs);
+  const checking = isWhole && definition.checks ? checkArguments(definition, argsText, kwargs) : undefined;
   const task: NewTask = {
     func: name,
     args: argsText,

@@ -61,7 +61,8 @@ export class Actions implements WorkflowActions {
   }
 
   enqueueChain(entries: readonly AnyEntry[]): MaybePromise<{ ids: TaskId[] }> {
-    const links = preparedEntries("enqueueChain", entries, this.#settings.maxPayload);
+    // Each link but the first gets the result of the one before as its last argument.
+    const links = preparedEntries("enqueueChain", entries, this.#settings.maxPayload, (i) => i === 0);
     const write = (): MaybePromise<Inserted[]> =>
       links.length === 0 ? [] : this.#store.insertChain(links.map(({ task }) => task));
     const written = mapMaybe(checked(links, this.#settings.synchronous), write);
@@ -76,10 +77,20 @@ export class Actions implements WorkflowActions {
   }
 }
 
-/** @throws TypeError unless `entries` is a list of `[function, ...args]`, and for a function with a `uniqueKey` */
-export function preparedEntries(owner: string, entries: readonly AnyEntry[], maxPayload: number): Prepared[] {
+/**
+ * @param isWhole whether an entry has all arguments of its function
+ * @throws TypeError unless `entries` is a list of `[function, ...args]`, and for a function with a `uniqueKey`; InvalidArgumentsError
+ */
+export function preparedEntries(
+  owner: string,
+  entries: readonly AnyEntry[],
+  maxPayload: number,
+  isWhole: (index: number) => boolean = () => true,
+): Prepared[] {
   checkEntries(entries, owner);
-  return entries.map(([fn, ...args]) => refusingKeys(prepare(fn, args, maxPayload), owner));
+  return entries.map(([fn, ...args], i) =>
+    refusingKeys(prepare(fn, args, maxPayload, undefined, isWhole(i)), owner),
+  );
 }
 
 /** Where another task holds the key, that task would be the member, although it was enqueued for something else. */

@@ -1135,6 +1135,31 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect((await queue.getTask(chain.ids[1] as number))?.args).toEqual(["a."]);
     });
 
+    test("the schema of a link judges its arguments together with the result before it, when it runs", async () => {
+      const queue = await start();
+      const text = schemaOf<string, string>((value) =>
+        typeof value === "string" ? { value } : { issues: [{ message: "expected a text" }] },
+      );
+      const pair = schemaOf<[string, number], [string, number]>((value) =>
+        Array.isArray(value) && value.length === 2
+          ? { value: value as [string, number] }
+          : { issues: [{ message: "expected two arguments" }] },
+      );
+      const download = task(uniqueName("download"), async (url) => `text of ${url}`, { input: text });
+      const count = task(uniqueName("count"), async (given) => given.length, { input: text });
+      const sum = task(uniqueName("sum"), async (unit, n) => `${n} ${unit}`, { args: pair });
+      const { ids } = await queue.enqueueChain([[download, "a"], [count], [sum, "letters"]]);
+      expect((await end(queue, ids[2] as number)).result).toBe("9 letters");
+      const wrong = await queue.enqueueChain([[sum, "a", 1], [count], [named(() => 1)], [count]]);
+      expect(await end(queue, wrong.ids[3] as number)).toMatchObject({
+        status: "failed",
+        error: { code: "DBQ_INVALID_ARGUMENTS" },
+      });
+      await expect(async () => await queue.enqueueChain([[count], [count]])).rejects.toThrow(
+        "expected a text",
+      );
+    });
+
     test("a failure in a chain cancels the rest, and a cancel of the last one cancels all", async () => {
       const queue = await start();
       const bad = named(
