@@ -2,6 +2,7 @@
 import type { Clock } from "../../base/runtime/clock.ts";
 import type { TaskRecord } from "../../task.ts";
 import type { Execution, Executor } from "../../worker/executor.ts";
+import { FinalFailure } from "../../worker/final-failure.ts";
 
 /** What of one call is the test's. */
 export interface CallHost {
@@ -58,7 +59,8 @@ export class Calls {
     const limit = record.timeout ?? definition.call.timeout ?? Number.POSITIVE_INFINITY;
     this.#deadlines.set(record, this.#host.clock.now() + limit);
     if (this.#host.signal) addSignal(execution, this.#host.signal);
-    const threw = (error: unknown) => void this.#thrown.set(record, error);
+    const threw = (error: unknown) =>
+      void this.#thrown.set(record, FinalFailure.isOne(error) ? error.cause : error);
     try {
       const returned = call();
       if (!isThenable(returned)) return returned;

@@ -7,6 +7,7 @@ import { child } from "../../../src/features/workflows/steps.ts";
 import {
   CancelTask,
   currentTask,
+  InvalidArgumentsError,
   SnoozeTask,
   type Task,
   ThrottleTask,
@@ -15,6 +16,7 @@ import {
   Worker,
 } from "../../../src/index.ts";
 import { deferred, uniqueName } from "../../support/queue.ts";
+import { schemaOf } from "../../support/schemas.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -153,6 +155,27 @@ export function kitTests(target: () => Promise<string>): void {
       [1, "attempt 1"],
       [2, "attempt 2"],
     ]);
+  });
+
+  test("the error of arguments that no longer fit is the schema's, with its issues", async () => {
+    const q = await opened();
+    let isStrict = false;
+    const input = schemaOf<number, number>((value) =>
+      isStrict ? { issues: [{ message: "too large", path: ["n"] }] } : { value: value as number },
+    );
+    const checked = task(uniqueName(), async (n) => n, { input });
+    await q.enqueueTasks([
+      [checked, 1],
+      [checked, 2],
+    ]);
+    isStrict = true;
+    const { errors } = await q.drain({ max: 1 });
+    expect(errors[0]).toBeInstanceOf(InvalidArgumentsError);
+    const thrown = await q.drain({ rethrow: true }).catch((error: unknown) => error);
+    expect(thrown).toMatchObject({
+      code: "DBQ_INVALID_ARGUMENTS",
+      issues: [{ message: "too large", path: ["n"] }],
+    });
   });
 
   test("a drain that rethrows rejects with the error itself, and begins nothing after it", async () => {
