@@ -18,6 +18,8 @@ export class Calls {
   /** When each call that runs times out, by the clock; `Infinity`: it has no timeout. */
   readonly #deadlines = new Map<TaskRecord, number>();
   readonly #thrown = new Map<TaskRecord, unknown>();
+  /** Of each call that runs, what `currentTask()` gives in it. */
+  readonly #current = new Map<TaskRecord, unknown>();
 
   constructor(host: CallHost) {
     this.#host = host;
@@ -32,9 +34,15 @@ export class Calls {
   /** Forgets a call that has ended. Returns what it threw. */
   end(record: TaskRecord): { error: unknown } | undefined {
     this.#deadlines.delete(record);
+    this.#current.delete(record);
     const threw = this.#thrown.has(record) ? { error: this.#thrown.get(record) } : undefined;
     this.#thrown.delete(record);
     return threw;
+  }
+
+  /** @param current what `currentTask()` gives */
+  has(current: unknown): boolean {
+    return [...this.#current.values()].includes(current);
   }
 
   /** What the running attempt of this task has thrown. */
@@ -58,6 +66,7 @@ export class Calls {
     const { record, definition } = execution;
     const limit = record.timeout ?? definition.call.timeout ?? Number.POSITIVE_INFINITY;
     this.#deadlines.set(record, this.#host.clock.now() + limit);
+    this.#current.set(record, execution.current);
     if (this.#host.signal) addSignal(execution, this.#host.signal);
     const threw = (error: unknown) =>
       void this.#thrown.set(record, FinalFailure.isOne(error) ? error.cause : error);

@@ -16,6 +16,7 @@ import type { MaybePromise } from "../../store.ts";
 import type { Task, TaskRecord } from "../../task.ts";
 import { openJobs } from "../../worker/feature.ts";
 import type { Job } from "../../worker/periodic-job.ts";
+import { runningAttempt } from "../../worker/task-context.ts";
 import { type FullInternals, internalsOf, type Queue } from "../queue.ts";
 import { rescueExpired, settleDue, soonest } from "./due.ts";
 import {
@@ -63,7 +64,8 @@ export interface TestMethods<Db = unknown> {
    * Moves the clock by a duration, or to a time. On the way, and in the order of their times, delayed tasks, retries and tasks at a
    * rate become pending, schedules fire, leases of dead workers run out, and running functions reach their timeout. No function
    * is called, unless `drain` is true: then what is due at each of these times runs at that time.
-   * @throws TypeError for a wrong duration or option, and for a time that has passed; as `drain`
+   * @throws TypeError for a wrong duration or option, and for a time that has passed; as `drain`; Error in a function that an advance
+   * with `drain` runs
    */
   advance(by: Duration | Date, options?: AdvanceOptions): Promise<void>;
 
@@ -159,6 +161,16 @@ class Kit {
 
   advance(by: unknown, given: unknown): Promise<void> {
     const { drain = false } = readAdvanceOptions(given);
+    if (
+      [...this.#runners.keys()].some(
+        (runner) => runner.isOfAdvance && runner.isCalling(runningAttempt()?.current),
+      )
+    )
+      return Promise.reject(
+        new Error(
+          "advance: an advance that drains runs this function and waits for its end: the clock moves no further before that",
+        ),
+      );
     const advanced = this.#advancing.then(() => this.#advance(readStep(by, this.#clock.now()), drain));
     this.#advancing = advanced.catch(() => undefined);
     return advanced;
@@ -171,7 +183,7 @@ class Kit {
     for (let left = step; ; ) {
       let next = await this.#settle(jobs);
       if (drains) {
-        await this.drain({});
+        await this.#drain({}, true);
         next = await this.#settle(jobs);
       }
       if (left === 0) return;
@@ -212,9 +224,14 @@ class Kit {
 
   // ---- all tasks -----------------------------------------------------------------------------
 
-  async drain(given: unknown): Promise<TestDrainReport> {
+  drain(given: unknown): Promise<TestDrainReport> {
+    return this.#drain(given, false);
+  }
+
+  /** @param isOfAdvance whether an `advance` waits for it */
+  async #drain(given: unknown, isOfAdvance: boolean): Promise<TestDrainReport> {
     const { max = mostAttempts, rethrow = false, concurrency = 10, ...rest } = readDrainOptions(given);
-    const runner = this.#runner({ ...rest, max, concurrency, stopAtFailure: rethrow });
+    const runner = this.#runner({ ...rest, max, concurrency, stopAtFailure: rethrow, isOfAdvance });
     await this.#running(runner, async () => {
       for (let isBusy = true; isBusy; ) {
         isBusy = await runner.due();

@@ -42,6 +42,8 @@ export interface RunnerOptions {
   readonly signal?: AbortSignal | undefined;
   /** No attempt begins after one that failed. */
   readonly stopAtFailure?: boolean;
+  /** An `advance` waits for what it runs. */
+  readonly isOfAdvance?: boolean;
   /** Called with each claimed task before its attempt begins. */
   onClaimed?(record: TaskRecord): Promise<void>;
   /** A function was called, and has returned or waits for something. */
@@ -338,6 +340,15 @@ export class TestRunner extends WorkerEmitter {
   /** Whether another attempt may begin. */
   get mayBegin(): boolean {
     return this.#left > 0 && !this.#isClosing && !this.#isDead && this.#failure === undefined;
+  }
+
+  get isOfAdvance(): boolean {
+    return this.#options.isOfAdvance === true;
+  }
+
+  /** Whether the function of this running task is one that it has called. */
+  isCalling(current: unknown): boolean {
+    return this.#calls.has(current);
   }
 
   /** The time by which the next of the running functions times out; undefined: none does. */

@@ -287,6 +287,20 @@ export function kitTests(target: () => Promise<string>): void {
     expect(await q.countTasks()).toMatchObject({ completed: 1, scheduled: 1, pending: 0 });
   });
 
+  test("a function moves the clock in a drain, and is refused that in an advance that waits for it", async () => {
+    const q = await opened();
+    const moves = task(uniqueName(), async () => await q.advance("1h"));
+    await q.enqueueTask(moves);
+    expect(await q.drain()).toMatchObject({ completed: 1 });
+    const id = await q.enqueueTask(moves.with({ maxRetries: 0 }));
+    await q.advance("1m", { drain: true });
+    expect(await q.getTask(id)).toMatchObject({
+      status: "failed",
+      error: { message: expect.stringMatching(/^advance: an advance that drains runs this function/) },
+    });
+    expect(q.now()).toEqual(new Date(start + hour + minute));
+  });
+
   test("one attempt runs with its retry count, context, kwargs and signal", async () => {
     const q = await opened({ context: "of the queue" });
     const seen: unknown[] = [];
