@@ -25,6 +25,17 @@ export const queueFaults: readonly Mutant[] = [
     },
   },
   {
+    name: "a-retry-of-many-takes-what-has-run-meanwhile",
+    why: "A failed task that somebody else has retried during the search runs once more after it has completed.",
+    in: "LookOperations.#matching",
+    find: "filter === undefined || ids.length === 0",
+    replace: "filter === undefined || ids.length > 0",
+    caughtBy: {
+      file: "test/conformance/sqlite.test.ts",
+      test: "'SQLite, a file' > find, edit and act on many > an action on many leaves tasks alone that do not match its filter any more",
+    },
+  },
+  {
     name: "bulk-action-never-pauses",
     why: "A bulk retry takes the write lock again before a worker has had it.",
     in: "pauseForWorkers",

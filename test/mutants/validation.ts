@@ -11,8 +11,8 @@ export const validationFaults: readonly Mutant[] = [
     name: "arguments-are-not-checked-at-enqueue",
     why: "A task with invalid arguments is written, and the caller hears nothing.",
     in: "prepare",
-    find: "definition.checks && checkArguments(definition, argsText, kwargs)",
-    replace: "undefined",
+    find: "isWhole && definition.checks",
+    replace: "false",
     caughtBy: atEnqueue(
       "with a schema that is synchronous > invalid arguments are refused, and nothing is written",
     ),
@@ -40,8 +40,8 @@ export const validationFaults: readonly Mutant[] = [
   {
     name: "a-change-is-checked-against-an-old-row",
     why: "Two changes of a task's arguments, each of which is valid, make invalid ones together.",
-    in: "editChecked",
-    find: "generationId ?? row.generationId",
+    in: "editAsRead",
+    find: "generationId ?? readAt",
     replace: "generationId",
     caughtBy: atEnqueue("a change is checked again if somebody else has changed the task meanwhile"),
   },
