@@ -143,6 +143,8 @@ export { metricsText } from "./features/metrics/prometheus.ts";
 export { alertRules } from "./features/metrics/rules.ts";
 /** @internal For commands that list tasks, and show one. */
 export { getRunBeginning, listBeginnings } from "./features/operate/listed.ts";
+/** @internal Where a task stands in its workflow, as the command line shows it. */
+export { type NamedTask, type TaskPlace, taskPlace } from "./features/operate/place.ts";
 /** @internal What commands show of tasks. */
 export { redactOf, type Show, showing, shownRun } from "./features/operate/shown.ts";
 /** @internal What the command line says after it has resumed something. */

@@ -1,5 +1,5 @@
 /** Prints what a workflow has done and waits for: its steps, its waits and its children. */
-import type { Run, RunStep, RunWait } from "../../index.ts";
+import type { NamedTask, Run, RunStep, RunWait, TaskPlace } from "../../index.ts";
 import { statusCell } from "./commands/list.ts";
 import { type Cell, line, table } from "./output.ts";
 import { errorText } from "./task-events.ts";
@@ -18,6 +18,30 @@ const isWorkflow = ({ steps, waits, children, more }: Run): boolean =>
 export function runRecord(run: Run): { run?: Omit<Run, "task"> } {
   const { task: _, ...rest } = run;
   return isWorkflow(run) ? { run: rest } : {};
+}
+
+/** For `--json`: the record has the ids of the parent and of the root. */
+export function placeRecord({ memberOf, runsAfter }: TaskPlace): { groupId?: number } {
+  const groupId = memberOf ?? runsAfter;
+  return groupId === null ? {} : { groupId };
+}
+
+/** Where the task stands in its workflow. */
+export function placeFacts({ parent, root, memberOf, runsAfter, next }: TaskPlace): [string, Cell][] {
+  return [
+    ["parent", taskText(parent)],
+    ["member of", groupText(memberOf)],
+    ["runs after", groupText(runsAfter)],
+    ["then", taskText(next)],
+    ["root", taskText(root)],
+  ];
+}
+
+const groupText = (id: number | null): string => (id === null ? "" : `group ${id}`);
+
+function taskText(task: NamedTask | null): string {
+  if (task === null) return "";
+  return task.func === null ? `task ${task.id}, which was deleted` : `task ${task.id} ${task.func}`;
 }
 
 /** What the task waits for, each on a line of its own. */

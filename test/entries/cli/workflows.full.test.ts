@@ -57,6 +57,46 @@ test("show prints the steps of a task, what it waits for, and its children", asy
   expect(run?.more).toBe(false);
 });
 
+test("show of a child names its parent, and the task at the root of the workflow", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const nest: TaskFunction<[number], Promise<unknown>> = task(uniqueName("nest"), async (depth: number) =>
+    depth === 0 ? await waitForEvent("never") : await child(nest, depth - 1),
+  );
+  await startedWorker(queue, { concurrency: 1, pollInterval: 50 });
+  await queue.enqueueTask(nest, 2);
+  await has(queue, "waiting", 3);
+  const shown = async (id: number) => (await dbq(folder, ["show", String(id)])).out;
+  const { taskName } = nest;
+  expect(await shown(1)).not.toMatch(/^ {2}(parent|root)/m);
+  expect(await shown(2)).toMatch(new RegExp(`^ {2}parent +task 1 ${taskName}$`, "m"));
+  expect(await shown(2)).not.toMatch(/^ {2}root/m);
+  expect(await shown(3)).toMatch(
+    new RegExp(`^ {2}parent +task 2 ${taskName}\n {2}root +task 1 ${taskName}$`, "m"),
+  );
+  await queue.cancelTask(2, { tree: false });
+  await queue.deleteTasks({ status: "cancelled" });
+  expect(await shown(3)).toMatch(/^ {2}parent +task 2, which was deleted$/m);
+});
+
+test("show names the group of a member and of the task behind it, and that task for the group", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const [leaf, report] = [remoteTask("leaf"), remoteTask("report")];
+  const { id, ids, thenId } = await queue.enqueueGroup([[leaf], [leaf]], { then: report });
+  const shown = async (one?: number) => (await dbq(folder, ["show", String(one)])).out;
+  expect(await shown(ids[0])).toMatch(
+    new RegExp(`^ {2}member of +group ${id}\n {2}root +task ${thenId} report$`, "m"),
+  );
+  expect(await shown(thenId)).toMatch(new RegExp(`^ {2}runs after +group ${id}$`, "m"));
+  expect(await shown(id)).toMatch(new RegExp(`^ {2}then +task ${thenId} report$`, "m"));
+  for (const one of [ids[1], thenId])
+    expect(await dbqJson(folder, ["show", String(one)])).toMatchObject({ groupId: id });
+  const plain = await queue.enqueueTask(leaf);
+  expect(await dbqJson(folder, ["show", String(plain)])).not.toHaveProperty("groupId");
+  const alone = await queue.enqueueGroup([[leaf]]);
+  expect(await shown(alone.ids[0])).toMatch(new RegExp(`^ {2}member of +group ${alone.id}$`, "m"));
+  expect(await shown(alone.ids[0])).not.toMatch(/^ {2}(parent|root|runs after)/m);
+});
+
 test("stats counts the tasks that wait, and says what for and since when", async () => {
   const { folder, queue } = await folderWithOrder();
   const { out } = await dbq(folder, ["stats"]);
