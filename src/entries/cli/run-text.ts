@@ -61,12 +61,16 @@ function awaitedText({ kind, target, deadline }: RunWait): string {
   return time === "" ? name : `${name} until ${time}`;
 }
 
-export function printRun(run: Run): void {
+/** @param hidesSteps whether the values and errors of its steps are left out */
+export function printRun(run: Run, hidesSteps: boolean): void {
   const { task, steps, children, more } = run;
   if (steps.length > 0) {
     line("");
     const areUndone = steps.some(({ undo }) => undo !== undefined);
-    const rows = steps.map((step) => (areUndone ? [...stepRow(step), undoText(step)] : stepRow(step)));
+    const rows = steps.map((step) => [
+      ...stepRow(step, hidesSteps ? "" : outcomeOf(step)),
+      ...(areUndone ? [undoText(step)] : []),
+    ]);
     table(["STEP", "TOOK", "VALUE", ...(areUndone ? ["UNDO"] : [])], rows);
   }
   if (children.length > 0) {
@@ -80,11 +84,16 @@ export function printRun(run: Run): void {
   }
 }
 
-function stepRow({ name, value, error, startedAt, endedAt, cut }: RunStep): Cell[] {
+function stepRow({ name, startedAt, endedAt }: RunStep, outcome: string): Cell[] {
   const took = startedAt === null ? "" : span(endedAt.getTime() - startedAt.getTime());
-  const text = cut ? String(value) : value === undefined ? "" : jsonText(value);
-  const outcome = error === null ? shortened(text, longestValue) : `failed: ${errorText(error)}`;
   return [shortened(name, 60), took, outcome];
+}
+
+/** Only a wait has no start. An event gives it a value; without one, it was a sleep, or the event did not come in time. */
+function outcomeOf({ value, error, startedAt, cut }: RunStep): string {
+  if (error !== null) return `failed: ${errorText(error)}`;
+  if (value === undefined) return startedAt === null ? "its time was over" : "";
+  return shortened(cut ? String(value) : jsonText(value), longestValue);
 }
 
 const undoText = ({ undo, undoError }: RunStep): string =>

@@ -1,6 +1,8 @@
 /** What the command line shows of workflows, and does to them. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { all, child, step, waitForEvent } from "../../../src/features/workflows/steps.ts";
+import { all, child, sleep, step, waitForEvent } from "../../../src/features/workflows/steps.ts";
 import { type Queue, type Run, remoteTask, type Task, type TaskFunction, task } from "../../../src/index.ts";
 import { startedWorker, uniqueName } from "../../support/queue.ts";
 import { folderWithQueue } from "./dbq.ts";
@@ -95,6 +97,27 @@ test("show names the group of a member and of the task behind it, and that task 
   const alone = await queue.enqueueGroup([[leaf]]);
   expect(await shown(alone.ids[0])).toMatch(new RegExp(`^ {2}member of +group ${alone.id}$`, "m"));
   expect(await shown(alone.ids[0])).not.toMatch(/^ {2}(parent|root|runs after)/m);
+});
+
+test("show tells a wait whose time was over from an event without a payload", async () => {
+  const { folder, queue } = await folderWithQueue();
+  await queue.emitEvent("signed");
+  const flow = task(uniqueName("flow"), async () => {
+    await sleep("cool-off", 1);
+    await waitForEvent("approved", { timeout: 1 });
+    await waitForEvent("signed");
+    await step("nothing", () => undefined);
+  });
+  await startedWorker(queue, { pollInterval: 50 });
+  const id = await queue.enqueueTask(flow);
+  await queue.awaitTaskCompletion(id);
+  const { out } = await dbq(folder, ["show", String(id)]);
+  expect(out).toMatch(
+    /^cool-off +its time was over\napproved +its time was over\nsigned +null\nnothing +\d+ ms$/m,
+  );
+  await writeFile(join(folder, "redact.mjs"), "export default (task) => ({ ...task, args: ['***'] })");
+  const hidden = await dbq(folder, ["show", String(id), "--redact", "redact.mjs"]);
+  expect(hidden.out).toMatch(/^approved$/m);
 });
 
 test("stats counts the tasks that wait, and says what for and since when", async () => {

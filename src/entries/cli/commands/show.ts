@@ -55,7 +55,7 @@ async function show(id: number, options: CommonOptions): Promise<void> {
     const waits = await taskWaits(queue, found.task);
     const place = await taskPlace(queue, found);
     const run = redactOf(queue) ? shownRun(found, await showingOf(queue)) : found;
-    const hidesSteps = "hidesSteps" in run && run.hidesSteps;
+    const hidesSteps = "hidesSteps" in run && run.hidesSteps === true;
     const { task } = run;
     // What an app has hidden of a task may be in its errors and lines of before, too.
     const attempts = (await queue.listAttempts(id)).map((one) =>
@@ -63,7 +63,7 @@ async function show(id: number, options: CommonOptions): Promise<void> {
     );
     const logs = hidesSteps ? [] : await queue.listLogs(id);
     if (options.json) json({ ...task, attempts, logs, ...waits, ...placeRecord(place), ...runRecord(run) });
-    else print(run, { waits, place, attempts, logs });
+    else print(run, { waits, place, attempts, logs, hidesSteps });
   });
 }
 
@@ -81,9 +81,10 @@ interface Details {
   place: TaskPlace;
   attempts: readonly Attempt[];
   logs: readonly TaskLog[];
+  hidesSteps: boolean;
 }
 
-function print(run: Run, { waits, place, attempts, logs }: Details): void {
+function print(run: Run, { waits, place, attempts, logs, hidesSteps }: Details): void {
   const { task } = run;
   const undoing = task.undoing ? "(undoes its steps)" : "";
   line({ text: `task ${task.id}`, color: "bold" }, task.func, statusCell(task.status), undoing);
@@ -95,7 +96,7 @@ function print(run: Run, { waits, place, attempts, logs }: Details): void {
   const { failure } = attempts.at(-1) ?? {};
   if (task.status === "failed" && failure)
     fact("  kind", width, `${failure} (dbq list --failure ${failure})`);
-  printRun(run);
+  printRun(run, hidesSteps);
   printAttempts(attempts, task.error);
   printLogs(logs, attempts);
 }

@@ -275,8 +275,10 @@ const Undo: FC<{ step: RunStep }> = ({ step: { undo, undoError } }) =>
     </>
   );
 
-const Value: FC<{ step: RunStep; id: string }> = ({ step: { value, error, cut: isCut }, id }) => {
+const Value: FC<{ step: RunStep; id: string }> = ({ step: { value, error, startedAt, cut: isCut }, id }) => {
   if (error) return <Thrown error={error} />;
+  // Only a wait has no start. An event gives it a value; without one, it was a sleep, or the event did not come in time.
+  if (value === undefined && startedAt === null) return <small>its time was over</small>;
   const text = isCut ? String(value) : value === undefined ? "" : (JSON.stringify(value) ?? "");
   const short = cut(text);
   if (short === text) return <small class="args">{text}</small>;
