@@ -1,5 +1,5 @@
 /** Prints what a workflow has done and waits for: its steps, its waits and its children. */
-import type { NamedTask, Run, RunStep, RunWait, TaskPlace } from "../../index.ts";
+import type { NamedTask, Run, RunStep, RunWait, Task, TaskPlace } from "../../index.ts";
 import { statusCell } from "./commands/list.ts";
 import { type Cell, line, table } from "./output.ts";
 import { errorText } from "./task-events.ts";
@@ -66,10 +66,10 @@ export function printRun(run: Run, hidesSteps: boolean): void {
   const { task, steps, children, more } = run;
   if (steps.length > 0) {
     line("");
-    const areUndone = steps.some(({ undo }) => undo !== undefined);
+    const areUndone = steps.some((step) => undoText(task, step) !== "");
     const rows = steps.map((step) => [
       ...stepRow(step, hidesSteps ? "" : outcomeOf(step)),
-      ...(areUndone ? [undoText(step)] : []),
+      ...(areUndone ? [undoText(task, step)] : []),
     ]);
     table(["STEP", "TOOK", "VALUE", ...(areUndone ? ["UNDO"] : [])], rows);
   }
@@ -96,8 +96,11 @@ function outcomeOf({ value, error, startedAt, cut }: RunStep): string {
   return shortened(cut ? String(value) : jsonText(value), longestValue);
 }
 
-const undoText = ({ undo, undoError }: RunStep): string =>
-  undoError === undefined ? (undo ?? "") : `${undo}: ${errorText(undoError)}`;
+/** Of a task that has completed, nothing is undone any more: an undo that is still wanted is none. */
+function undoText({ status }: Task, { undo, undoError }: RunStep): string {
+  if (undo === undefined || (status === "completed" && undo === "wanted")) return "";
+  return undoError === undefined ? undo : `${undo}: ${errorText(undoError)}`;
+}
 
 /** A task and its children, which stand two columns further to the right. */
 function printTree(run: Run, indent: string): void {

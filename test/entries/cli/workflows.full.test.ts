@@ -254,6 +254,23 @@ test("cancel says that a task undoes its steps, show says what was not undone, a
   expect([again.code, again.err.includes("no step whose undo has failed")]).toEqual([2, true]);
 });
 
+test("show says of the undos of a completed task nothing, and of those of an unfinished one that they are wanted", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const flow = task(uniqueName("flow"), async () => {
+    await step("charge", () => 7, { undo: () => undefined });
+    await waitForEvent("paid");
+  });
+  await startedWorker(queue, { pollInterval: 50 });
+  const id = await queue.enqueueTask(flow);
+  await has(queue, "waiting", 1);
+  const shown = async () => (await dbq(folder, ["show", String(id)])).out;
+  expect(await shown()).toMatch(/^STEP +TOOK +VALUE +UNDO\ncharge +.* 7 +wanted$/m);
+  await queue.emitEvent("paid");
+  await queue.awaitTaskCompletion(id);
+  expect(await shown()).toMatch(/^STEP +TOOK +VALUE\ncharge +.* 7$/m);
+  expect((await dbqJson<Shown>(folder, ["show", String(id)])).run?.steps[0]?.undo).toBe("wanted");
+});
+
 test("retry --from-step runs that step and the later ones again", async () => {
   const { folder, queue } = await folderWithQueue();
   const calls: string[] = [];

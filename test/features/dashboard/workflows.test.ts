@@ -416,6 +416,23 @@ test("the bars of a run that has ended span it, and those of an unfinished one g
   expect(lengths).toEqual([1_152, 1_152, 1_152, 1_280]);
 });
 
+test("the page of a run says of the undos of a completed task nothing", async () => {
+  const queue = await temporaryQueue();
+  await startedWorker(queue, { pollInterval: 50 });
+  const flow = task(uniqueName("flow"), async () => {
+    await step("charge", () => 7, { undo: () => undefined });
+    await waitForEvent("paid");
+  });
+  const id = await queue.enqueueTask(flow);
+  await vi.waitFor(async () => expect(await queue.listWaiting("paid")).toHaveLength(1), { timeout: 20_000 });
+  const desk = await openDesk({}, queue);
+  expect(wordsOf(await pageOf(desk, `/workflows/${id}`))).toMatch(/charge +undo: wanted/);
+  await queue.emitEvent("paid");
+  await queue.awaitTaskCompletion(id, { timeout: "20s" });
+  expect(wordsOf(await pageOf(desk, `/workflows/${id}`))).not.toContain("undo:");
+  expect((await runOf(desk, `/api/workflows/${id}`)).run.steps[0]?.undo).toBe("wanted");
+});
+
 test("the page of a run tells a wait whose time was over from an event without a payload", async () => {
   const queue = await temporaryQueue();
   await startedWorker(queue, { pollInterval: 50 });

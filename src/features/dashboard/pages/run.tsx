@@ -251,7 +251,7 @@ const StepLine: FC<{ step: RunStep; of: ShownRun; id: string; isHidden: boolean;
         ) : (
           ""
         )}
-        <Undo step={step} />
+        <Undo step={step} isCompleted={task.status === "completed"} />
         {isHidden ? (
           <small class="args">its value is hidden</small>
         ) : (
@@ -264,9 +264,9 @@ const StepLine: FC<{ step: RunStep; of: ShownRun; id: string; isHidden: boolean;
   </li>
 );
 
-/** Whether what the step has done was undone, where it is to be. */
-const Undo: FC<{ step: RunStep }> = ({ step: { undo, undoError } }) =>
-  undo === undefined ? (
+/** Whether what the step has done was undone, where it is to be. Of a task that has completed, nothing is undone any more. */
+const Undo: FC<{ step: RunStep; isCompleted: boolean }> = ({ step: { undo, undoError }, isCompleted }) =>
+  undo === undefined || (isCompleted && undo === "wanted") ? (
     <></>
   ) : (
     <>
