@@ -102,6 +102,14 @@ function undoText({ status }: Task, { undo, undoError }: RunStep): string {
   return undoError === undefined ? undo : `${undo}: ${errorText(undoError)}`;
 }
 
+/** How many steps were not undone of a task that has ended, and what runs their undos again. */
+export function notUndoneText({ id, status, error }: Task): string {
+  const count = error?.undo?.filter((undo) => undo.status !== "done").length ?? 0;
+  if (status !== "failed" || count === 0) return "";
+  const [steps, undos] = count === 1 ? ["step", "its undo"] : ["steps", "their undos"];
+  return `${count} ${steps}: dbq retry ${id} --undo runs ${undos} again`;
+}
+
 /** A task and its children, which stand two columns further to the right. */
 function printTree(run: Run, indent: string): void {
   const { task, waits, children, more } = run;

@@ -247,9 +247,13 @@ test("cancel says that a task undoes its steps, show says what was not undone, a
   expect(await queue.awaitTaskCompletion(id)).toMatchObject({ status: "failed" });
   const shown = (await dbq(folder, ["show", String(id)])).out;
   expect(shown).toMatch(/^STEP +TOOK +VALUE +UNDO\ncharge +.* 7 +failed: Error: no bank\nnote .* 8$/m);
+  expect(shown).toMatch(
+    new RegExp(`^ {2}not undone +1 step: dbq retry ${id} --undo runs its undo again$`, "m"),
+  );
   isOpen = true;
   expect((await dbq(folder, ["retry", String(id), "--undo"])).out).toContain("undoes its steps");
   expect(await queue.awaitTaskCompletion(id)).toMatchObject({ status: "cancelled" });
+  expect((await dbq(folder, ["show", String(id)])).out).not.toMatch(/not undone/);
   const again = await dbq(folder, ["retry", String(id), "--undo"]);
   expect([again.code, again.err.includes("no step whose undo has failed")]).toEqual([2, true]);
 });

@@ -17,7 +17,7 @@ import { rateText } from "../health-tables.ts";
 import { block, type Cell, fact, json, line, table } from "../output.ts";
 import { taskId } from "../parse.ts";
 import { showingOf } from "../redact.ts";
-import { awaitedFacts, placeFacts, placeRecord, printRun, runRecord } from "../run-text.ts";
+import { awaitedFacts, notUndoneText, placeFacts, placeRecord, printRun, runRecord } from "../run-text.ts";
 import { errorText } from "../task-events.ts";
 import { columnsOf, exactMoment, jsonText, progressText, shortened } from "../text.ts";
 import { statusCell } from "./list.ts";
@@ -93,6 +93,8 @@ function print(run: Run, { waits, place, attempts, logs, hidesSteps }: Details):
   const width = Math.max(...facts.map(([name]) => columnsOf(name))) + 2;
   for (const [name, value] of facts) line({ text: `  ${name}`.padEnd(width), color: "dim" }, value);
   if (task.error) printError(task, task.error, width);
+  const notUndone = notUndoneText(task);
+  if (notUndone !== "") fact("  not undone", width, notUndone);
   const { failure } = attempts.at(-1) ?? {};
   if (task.status === "failed" && failure)
     fact("  kind", width, `${failure} (dbq list --failure ${failure})`);
