@@ -153,6 +153,8 @@ export { stillPaused } from "./features/operate/still-paused.ts";
 export { unknownName } from "./features/operate/unknown-name.ts";
 /** @internal What the command line says of shared limits. */
 export { unsetNames } from "./features/operate/unset-names.ts";
+/** @internal What the command line says of an event that it emits. */
+export { countWaitingForEvent } from "./features/operate/waiting-for-event.ts";
 /** @internal What the command line says of a task that has not started. */
 export { type Hold, type TaskWaits, taskWaits } from "./features/operate/waits.ts";
 export { Queue, type QueueWithin } from "./features/queue.ts";

@@ -1,6 +1,6 @@
 /** Where a task stands in its workflow: its parent, the root, and its group. */
 import type { Task } from "../../task.ts";
-import { internalsOf, type Queue } from "../queue.ts";
+import { type Queue, requestsOf } from "../queue.ts";
 import { groupFunction } from "../workflows/contract.ts";
 import type { Run } from "../workflows/methods.ts";
 
@@ -50,9 +50,8 @@ async function named(
   queue: Queue,
   ids: readonly [Task["parentId"], Task["rootId"]],
 ): Promise<[MaybeNamed, MaybeNamed]> {
-  const { store } = internalsOf(queue);
   const asked = [...new Set(ids.filter((id) => id !== null))];
-  const found = asked.length === 0 ? [] : await (store.requests ?? store).look.get(asked, 1);
+  const found = asked.length === 0 ? [] : await requestsOf(queue).look.get(asked, 1);
   const names = new Map(found.map(({ id, func }) => [id, func]));
   const nameOf = (id: number | null) => (id === null ? null : { id, func: names.get(id) ?? null });
   return [nameOf(ids[0]), nameOf(ids[1])];

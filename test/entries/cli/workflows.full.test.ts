@@ -199,17 +199,39 @@ test("list --waiting-for finds those that wait for an event or a task, and event
   expect(await waiting(event, "--limit", "1", "--after", String(one))).toEqual([two]);
   expect(await waiting(event, "--after", String(two))).toEqual([]);
   const emitted = await dbq(folder, ["event", event, '{"by": "eva"}']);
-  expect(emitted).toMatchObject({ code: 0, out: `event ${event} is emitted\n`, err: "" });
+  expect(emitted).toMatchObject({
+    code: 0,
+    out: `event ${event} is emitted: 2 tasks waited for it\n`,
+    err: "",
+  });
   await has(queue, "completed", 2);
   expect((await queue.getTask(one))?.result).toEqual({ by: "eva" });
   const again = await dbq(folder, ["event", event, "1"]);
   expect(again).toMatchObject({
     code: 0,
-    out: `there is an event ${event} already: nothing was changed\n`,
+    out: `there is an event ${event} already, and the first one counts: nothing was changed\n`,
   });
   expect(await dbqJson(folder, ["event", event])).toEqual({ changed: false });
-  expect(await dbqJson(folder, ["event", "parcel"])).toEqual({ changed: true });
+  expect(await dbqJson(folder, ["event", "parcel"])).toEqual({ changed: true, waited: 1 });
   expect(await dbq(folder, ["list", "--waiting-for", event])).toMatchObject({ out: "", err: "no tasks\n" });
+});
+
+test("event says that no task waits for it yet, also when its name is the id of a task that is awaited", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const leaf = task(uniqueName("leaf"), () => waitForEvent("never"));
+  const flow = task(uniqueName("flow"), () => child(leaf));
+  await startedWorker(queue, { concurrency: 1, pollInterval: 50 });
+  await queue.enqueueTask(flow);
+  await has(queue, "waiting", 2);
+  for (const name of ["early", "2"])
+    expect(await dbq(folder, ["event", name])).toMatchObject({
+      code: 0,
+      out: `event ${name} is emitted: no task waits for it yet, and it is kept for 30 days\n`,
+    });
+  const awaits = task(uniqueName("awaits"), () => waitForEvent("3"));
+  await queue.enqueueTask(awaits);
+  await has(queue, "waiting", 3);
+  expect((await dbq(folder, ["event", "3"])).out).toBe("event 3 is emitted: 1 task waited for it\n");
 });
 
 test("cancel takes the tree, and with --no-tree the task alone; a filter takes the trees", async () => {
