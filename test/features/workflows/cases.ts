@@ -255,6 +255,37 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect((await queue.listLogs(id)).map(({ message }) => message)).toEqual(["before"]);
     });
 
+    test("a retry from a step that is not stored names a step or child whose name is near, or the first ten", async () => {
+      const queue = await start();
+      const part = named(async () => 1);
+      const flow = named(async () => {
+        await step("charge", () => ({ note: "x".repeat(3_000) }));
+        await child(part);
+        for (let n = 0; n < 10; n += 1) await step(`page ${n}`, () => n);
+      });
+      const id = await queue.enqueueTask(flow);
+      await end(queue, id);
+      const refused = async (one: number, fromStep: string) => {
+        const error = await queue.retryTask(one, { fromStep }).catch((thrown: unknown) => thrown);
+        expect(error).toBeInstanceOf(TypeError);
+        return (error as Error).message;
+      };
+      const none = (one: number, name: string) =>
+        `retryTask: fromStep: task ${one} has stored no step ${JSON.stringify(name)}: `;
+      expect(await refused(id, "chrage")).toBe(`${none(id, "chrage")}did you mean "charge"?`);
+      const twice = `${part.taskName}!`;
+      expect(await refused(id, twice)).toBe(
+        `${none(id, twice)}did you mean ${JSON.stringify(part.taskName)}?`,
+      );
+      const pages = Array.from({ length: 8 }, (_, n) => `"page ${n}"`).join(", ");
+      expect(await refused(id, "ship")).toBe(
+        `${none(id, "ship")}it has "charge", ${JSON.stringify(part.taskName)}, ${pages}, and others`,
+      );
+      const plain = await queue.enqueueTask(part);
+      await end(queue, plain);
+      expect(await refused(plain, "a")).toBe(`${none(plain, "a")}it has stored none`);
+    });
+
     test("retryTask keeps the steps; with fromStep, that one and the later ones run again", async () => {
       const queue = await start();
       const calls: string[] = [];
@@ -276,7 +307,9 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       await queue.retryTask(id);
       expect((await end(queue, id)).status).toBe("failed");
       expect(calls.join("")).toBe("abc");
-      await expect(queue.retryTask(id, { fromStep: "z" })).rejects.toThrow('has stored no step "z"');
+      await expect(queue.retryTask(id, { fromStep: "z" })).rejects.toThrow(
+        'has stored no step "z": it has "a", "b", "c"',
+      );
       fails = false;
       const waits = await queue.enqueueTask(
         named(async () => {
