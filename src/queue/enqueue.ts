@@ -55,14 +55,14 @@ export function prepare(
   const { queueName = "default" } = options;
   const observed = publish ? publishEnqueue(name, queueName, options.meta) : undefined;
   const traceContext = observed?.traceContext;
-  const argsText = encodeArgs(args);
-  const kwargs = encodeObject(options.kwargs, "kwargs");
+  const argsText = encodeArgs(args, name);
+  const kwargs = encodeObject(options.kwargs, "kwargs", name);
   const checking = definition.checks && checkArguments(definition, argsText, kwargs);
   const task: NewTask = {
     func: name,
     args: argsText,
     kwargs,
-    meta: encodeObject(observed ? observed.meta : options.meta, "meta"),
+    meta: encodeObject(observed ? observed.meta : options.meta, "meta", name),
     priority: options.priority ?? 5,
     queueName,
     maxRetries: options.maxRetries ?? 3,
@@ -196,7 +196,7 @@ function publishEnqueue(
   meta: unknown,
 ): { meta: unknown; traceContext?: unknown } {
   // Checked before the copy: the copy of a Map or an array would be a plain object.
-  encodeObject(meta, "meta");
+  encodeObject(meta, "meta", func);
   const message = { func, queueName, meta: { ...(meta as object | undefined) } };
   enqueueChannel.publish(message);
   return message;

@@ -255,6 +255,20 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect((await queue.listLogs(id)).map(({ message }) => message)).toEqual(["before"]);
     });
 
+    test("an argument of a child that cannot be stored is refused with the name of the child's function", async () => {
+      class Order {}
+      const queue = await start();
+      const part = named(async (_one: number, _order: unknown) => 1);
+      const flow = named(async () => await child(part, 1, { of: [new Order()] }), { maxRetries: 0 });
+      const { error } = await end(queue, await queue.enqueueTask(flow));
+      expect(error).toMatchObject({
+        name: "NotSerializableError",
+        message: expect.stringMatching(
+          `^task "${part.taskName}": args\\[1\\]\\.of\\[0\\]: an Order cannot be kept as JSON`,
+        ),
+      });
+    });
+
     test("a retry from a step that is not stored names a step or child whose name is near, or the first ten", async () => {
       const queue = await start();
       const part = named(async () => 1);
