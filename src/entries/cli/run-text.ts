@@ -54,6 +54,21 @@ function awaitedTexts(waits: readonly RunWait[]): string[] {
   return waits.length > mostNamed ? [...named, "and others"] : named;
 }
 
+/** A wait of a task that has just begun to wait. */
+export interface NamedWait extends Pick<RunWait, "kind" | "target"> {
+  /** Of its step. */
+  name: string;
+}
+
+/** What a task waits for, on one line. */
+export function waitsText(waits: readonly NamedWait[]): string {
+  const named = waits.slice(0, mostNamed).map(({ kind, target, name }) => {
+    if (kind === "time") return `the time of ${shortened(name, 80)}`;
+    return awaitedText({ kind, target, deadline: null });
+  });
+  return `for ${named.join(", ")}${waits.length > mostNamed ? " and others" : ""}`;
+}
+
 function awaitedText({ kind, target, deadline }: RunWait): string {
   const time = deadline === null ? "" : exactMoment(deadline);
   if (kind === "time") return time;

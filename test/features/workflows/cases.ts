@@ -1,5 +1,6 @@
 /** What workflows promise, on each database. */
-import { describe, expect, test } from "vitest";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { TestClock } from "../../../src/base/runtime/clock.ts";
 import { internalsOf } from "../../../src/features/queue.ts";
 import {
@@ -253,6 +254,33 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       const id = await queue.enqueueTask(flow);
       await waitsIn(queue, id);
       expect((await queue.listLogs(id)).map(({ message }) => message)).toEqual(["before"]);
+    });
+
+    test("channels tell that a task has begun to wait, and that a worker begins to undo its steps", async () => {
+      const queue = await start();
+      const told: unknown[] = [];
+      const hear = (message: unknown, channel: unknown) => told.push([channel, message]);
+      for (const channel of ["dbq:waiting", "dbq:undoing"]) {
+        subscribe(channel, hear);
+        onTestFinished(() => void unsubscribe(channel, hear));
+      }
+      const event = uniqueName("event");
+      const flow = named(async () => {
+        await step("charge", () => 1, { undo: () => undefined });
+        await settled([waitForEvent(event), sleep("cool-off", "1d")]);
+      });
+      const id = await queue.enqueueTask(flow);
+      await until(async () => told.length > 0);
+      await queue.cancelTask(id);
+      await end(queue, id);
+      const waits = [
+        { name: event, kind: "event", target: event },
+        { name: "cool-off", kind: "time", target: null },
+      ];
+      expect(told).toEqual([
+        ["dbq:waiting", { task: expect.objectContaining({ id, status: "waiting" }), waits }],
+        ["dbq:undoing", { task: expect.objectContaining({ id, status: "running", undoing: true }) }],
+      ]);
     });
 
     test("an argument of a child that cannot be stored is refused with the name of the child's function", async () => {
