@@ -5,8 +5,8 @@ import { type Cell, line, table } from "./output.ts";
 import { errorText } from "./task-events.ts";
 import { exactMoment, jsonText, shortened, span } from "./text.ts";
 
-/** Characters of a step's value. */
-const longestValue = 200;
+/** Characters of a step's value; and on a terminal, which cuts only the last column to its width, where the undos stand beside it. */
+const longestValue = { usual: 200, besideUndos: 40 };
 /** Waits of one task that are named. */
 const mostNamed = 5;
 
@@ -82,8 +82,9 @@ export function printRun(run: Run, hidesSteps: boolean): void {
   if (steps.length > 0) {
     line("");
     const areUndone = steps.some((step) => undoText(task, step) !== "");
+    const longest = areUndone && process.stdout.columns ? longestValue.besideUndos : longestValue.usual;
     const rows = steps.map((step) => [
-      ...stepRow(step, hidesSteps ? "" : outcomeOf(step)),
+      ...stepRow(step, hidesSteps ? "" : outcomeOf(step, longest)),
       ...(areUndone ? [undoText(task, step)] : []),
     ]);
     table(["STEP", "TOOK", "VALUE", ...(areUndone ? ["UNDO"] : [])], rows);
@@ -105,10 +106,10 @@ function stepRow({ name, startedAt, endedAt }: RunStep, outcome: string): Cell[]
 }
 
 /** Only a wait has no start. An event gives it a value; without one, it was a sleep, or the event did not come in time. */
-function outcomeOf({ value, error, startedAt, cut }: RunStep): string {
-  if (error !== null) return `failed: ${errorText(error)}`;
+function outcomeOf({ value, error, startedAt, cut }: RunStep, longest: number): string {
+  if (error !== null) return `failed: ${errorText(error, longest)}`;
   if (value === undefined) return startedAt === null ? "its time was over" : "";
-  return shortened(cut ? String(value) : jsonText(value), longestValue);
+  return shortened(cut ? String(value) : jsonText(value), longest);
 }
 
 /** Of a task that has completed, nothing is undone any more: an undo that is still wanted is none. */

@@ -297,6 +297,25 @@ test("show says of the undos of a completed task nothing, and of those of an unf
   expect((await dbqJson<Shown>(folder, ["show", String(id)])).run?.steps[0]?.undo).toBe("wanted");
 });
 
+test("on a terminal of 80 columns, show cuts long values so that the undos stand beside them", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const flow = task(uniqueName("flow"), async () => {
+    await step("charge", () => "x".repeat(300), { undo: () => undefined });
+    await waitForEvent("never");
+  });
+  await startedWorker(queue, { pollInterval: 50 });
+  const id = await queue.enqueueTask(flow);
+  await has(queue, "waiting", 1);
+  const rowOf = async () => /^charge .*$/m.exec((await dbq(folder, ["show", String(id)])).out)?.[0] ?? "";
+  expect((await rowOf()).length).toBeGreaterThan(200);
+  const { columns } = process.stdout;
+  onTestFinished(() => void Object.assign(process.stdout, { columns }));
+  Object.assign(process.stdout, { columns: 80 });
+  const row = await rowOf();
+  expect(row).toMatch(/^charge +\d+ m?s +"x{38}… {2}wanted$/);
+  expect(row.length).toBeLessThanOrEqual(80);
+});
+
 test("retry --from-step runs that step and the later ones again", async () => {
   const { folder, queue } = await folderWithQueue();
   const calls: string[] = [];
