@@ -96,6 +96,7 @@ export const loadManager = (): Promise<typeof import("./features/manager/index.t
   import("./features/manager/index.ts");
 export type { LimitValues, RateValues } from "./base/options/limits.ts";
 export type { WithinResult } from "./base/runtime/within-result.ts";
+export type { Entries, Ids } from "./base/tasks/entries.ts";
 export type { TaskEvent } from "./base/tasks/history.ts";
 export type { Liveness, LivenessReason, WorkerHealth } from "./base/tasks/worker-health.ts";
 export { type ExportOptions, type ExportProgress, exportTasks } from "./features/archive/export.ts";
@@ -174,6 +175,7 @@ export type {
   Group,
   GroupCounts,
   GroupOptions,
+  Links,
   Run,
   RunStep,
   RunWait,
@@ -198,7 +200,6 @@ export type {
   SqliteDatabase,
   TransactionOf,
 } from "./queue/drizzle.ts";
-export type { Entries, Ids } from "./queue/enqueue.ts";
 export type { PurgeResult } from "./queue/purge.ts";
 export type { CoreQueue } from "./queue/queue.ts";
 export type { CoreWithin } from "./queue/transaction.ts";

@@ -2,12 +2,7 @@
 
 import { show } from "../base/options/durations.ts";
 import { label } from "../base/options/validators.ts";
-import {
-  type AnyFunction,
-  callArguments,
-  registrationOf,
-  type TaskDefinition,
-} from "../base/tasks/registry.ts";
+import { callArguments, registrationOf, type TaskDefinition } from "../base/tasks/registry.ts";
 import { delayOf, expiryOf, type ReadCallOptions } from "../base/tasks/task-options.ts";
 import { asyncSchema } from "../base/validation/checks.ts";
 import { checkSize, decodeArgs, decodeObject, encodeArgs, encodeObject } from "../base/values/codec.ts";
@@ -15,17 +10,6 @@ import { beginning, describeThrown } from "../base/values/thrown.ts";
 import { DuplicateTaskError } from "../errors.ts";
 import { enqueueChannel, type Traced } from "../events.ts";
 import type { DuplicatePolicy, Inserted, MaybePromise, NewTask, Uniqueness } from "../store.ts";
-import type { TaskId } from "../task.ts";
-
-/** For each function of a tuple or array: the function and its arguments. */
-export type Entries<F extends readonly AnyFunction[]> = {
-  readonly [K in keyof F]: readonly [F[K], ...Parameters<F[K]>];
-};
-
-/** For each function of a tuple or array: the id of its task. */
-export type Ids<F extends readonly AnyFunction[]> = {
-  -readonly [K in keyof F]: TaskId<Awaited<ReturnType<F[K]>>>;
-};
 
 /** A task that is ready to be written. */
 export interface Prepared {
