@@ -1,6 +1,5 @@
 /** `queue.retryTask` with its options: from a step, or only the undos that have failed. */
 import { readRetryOptions, taskId } from "../../base/options/options.ts";
-import { nearName } from "../../base/text/near.ts";
 import { isEnding } from "../../base/values/ending.ts";
 import { toTask } from "../../base/values/records.ts";
 import { TaskNotFoundError, TaskRunningError, TaskUndoingError } from "../../errors.ts";
@@ -8,8 +7,8 @@ import type { CoreQueue } from "../../queue/queue.ts";
 import type { Operated } from "../../store.ts";
 import { internalsOf, type Queue, requestsOf } from "../queue.ts";
 
-/** Steps whose names are compared with one that is not there, and those that are listed. */
-const [mostCompared, mostListed] = [1_000, 10];
+/** The steps that an error names. */
+const mostNamed = 10;
 
 /** The core's `retryTask`, and what it does with options. */
 export function retryMethod(queue: CoreQueue): Queue["retryTask"] {
@@ -48,17 +47,14 @@ async function retryFrom(queue: CoreQueue, id: number, step: string): Promise<Op
       `retryTask: fromStep: task ${id} is ${operated.record.status}: only a task that has ended runs again from a step`,
     );
   if ((await queue.getTask(id)) === undefined) throw new TaskNotFoundError(id);
-  const names = await requestsOf(queue).workflows.stepNames(id, mostCompared);
+  const names = await requestsOf(queue).workflows.stepNames(id, mostNamed + 1);
   throw new TypeError(
-    `retryTask: fromStep: task ${id} has stored no step ${JSON.stringify(step)}: ${hintOf(step, names)}`,
+    `retryTask: fromStep: task ${id} has stored no step ${JSON.stringify(step)}: ${namedText(names)}`,
   );
 }
 
-/** A step whose name is near, or the first names. */
-function hintOf(step: string, names: readonly string[]): string {
+function namedText(names: readonly string[]): string {
   if (names.length === 0) return "it has stored none";
-  const near = nearName(step, names);
-  if (near !== undefined) return `did you mean ${JSON.stringify(near)}?`;
-  const listed = names.slice(0, mostListed).map((name) => JSON.stringify(name));
-  return `it has ${listed.join(", ")}${names.length > mostListed ? ", and others" : ""}`;
+  const named = names.slice(0, mostNamed).map((name) => JSON.stringify(name));
+  return `it has ${named.join(", ")}${names.length > mostNamed ? ", and others" : ""}`;
 }

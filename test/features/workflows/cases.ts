@@ -297,7 +297,7 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       });
     });
 
-    test("a retry from a step that is not stored names a step or child whose name is near, or the first ten", async () => {
+    test("a retry from a step that is not stored names the first ten steps and children that are", async () => {
       const queue = await start();
       const part = named(async () => 1);
       const flow = named(async () => {
@@ -312,20 +312,15 @@ export function workflowCases(database: string, place: () => Promise<string>): v
         expect(error).toBeInstanceOf(TypeError);
         return (error as Error).message;
       };
-      const none = (one: number, name: string) =>
-        `retryTask: fromStep: task ${one} has stored no step ${JSON.stringify(name)}: `;
-      expect(await refused(id, "chrage")).toBe(`${none(id, "chrage")}did you mean "charge"?`);
-      const twice = `${part.taskName}!`;
-      expect(await refused(id, twice)).toBe(
-        `${none(id, twice)}did you mean ${JSON.stringify(part.taskName)}?`,
-      );
       const pages = Array.from({ length: 8 }, (_, n) => `"page ${n}"`).join(", ");
       expect(await refused(id, "ship")).toBe(
-        `${none(id, "ship")}it has "charge", ${JSON.stringify(part.taskName)}, ${pages}, and others`,
+        `retryTask: fromStep: task ${id} has stored no step "ship": it has "charge", ${JSON.stringify(part.taskName)}, ${pages}, and others`,
       );
       const plain = await queue.enqueueTask(part);
       await end(queue, plain);
-      expect(await refused(plain, "a")).toBe(`${none(plain, "a")}it has stored none`);
+      expect(await refused(plain, "a")).toBe(
+        `retryTask: fromStep: task ${plain} has stored no step "a": it has stored none`,
+      );
     });
 
     test("retryTask keeps the steps; with fromStep, that one and the later ones run again", async () => {
