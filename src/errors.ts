@@ -102,8 +102,9 @@ export class NotSerializableError extends DbqError {
   /** Path of the value, such as `args[1].when[0]`. */
   readonly path: string;
 
-  constructor(path: string, what: string) {
-    super("DBQ_NOT_SERIALIZABLE", `${path}: ${what}`);
+  /** @param owner what the value belongs to, such as `task "order"` @default it is not said */
+  constructor(path: string, what: string, owner?: string) {
+    super("DBQ_NOT_SERIALIZABLE", `${owner === undefined ? "" : `${owner}: `}${path}: ${what}`);
     this.path = path;
   }
 }

@@ -27,6 +27,8 @@
  * | `dbq:limit` | `{ change, … }` after this process has changed what may start: `limited` (`{ target, limit }`), `paused` and `resumed` (`{ target }`), `throttled` (`{ func, group, delay }`) |
  * | `dbq:fired` | `{ schedule, func, slot, taskId }` after a slot of a schedule made a task |
  * | `dbq:skipped` | `{ schedule, reason, count, slot }` after slots of a schedule made none: `overlap`, `missed`, or `duplicate` (another task has the unique key); `slot` is the first of them |
+ * | `dbq:waiting` | `{ task, waits }` after the task of a workflow has left its slot; each wait has the `name` of its step, its `kind` (`event`, `child` or `time`) and its `target` |
+ * | `dbq:undoing` | `{ task }` when a worker begins to undo the steps of a task |
  * | `dbq:error` | `{ error, where }`: a hook threw, or the database failed; no task is lost by these |
  * | `dbq:warning` | `{ message, … }`: something is probably not meant, such as a task for a queue that no worker serves |
  *
@@ -65,6 +67,8 @@ export const taskLostChannel: Channel = channel("dbq:task-lost");
 export const limitChannel: Channel = channel("dbq:limit");
 export const firedChannel: Channel = channel("dbq:fired");
 export const skippedChannel: Channel = channel("dbq:skipped");
+export const waitingChannel: Channel = channel("dbq:waiting");
+export const undoingChannel: Channel = channel("dbq:undoing");
 export const errorChannel: Channel = channel("dbq:error");
 export const warningChannel: Channel = channel("dbq:warning");
 

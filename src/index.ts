@@ -96,6 +96,7 @@ export const loadManager = (): Promise<typeof import("./features/manager/index.t
   import("./features/manager/index.ts");
 export type { LimitValues, RateValues } from "./base/options/limits.ts";
 export type { WithinResult } from "./base/runtime/within-result.ts";
+export type { Entries, Ids } from "./base/tasks/entries.ts";
 export type { TaskEvent } from "./base/tasks/history.ts";
 export type { Liveness, LivenessReason, WorkerHealth } from "./base/tasks/worker-health.ts";
 export { type ExportOptions, type ExportProgress, exportTasks } from "./features/archive/export.ts";
@@ -143,6 +144,8 @@ export { metricsText } from "./features/metrics/prometheus.ts";
 export { alertRules } from "./features/metrics/rules.ts";
 /** @internal For commands that list tasks, and show one. */
 export { getRunBeginning, listBeginnings } from "./features/operate/listed.ts";
+/** @internal Where a task stands in its workflow, as the command line shows it. */
+export { type NamedTask, type TaskPlace, taskPlace } from "./features/operate/place.ts";
 /** @internal What commands show of tasks. */
 export { redactOf, type Show, showing, shownRun } from "./features/operate/shown.ts";
 /** @internal What the command line says after it has resumed something. */
@@ -151,6 +154,8 @@ export { stillPaused } from "./features/operate/still-paused.ts";
 export { unknownName } from "./features/operate/unknown-name.ts";
 /** @internal What the command line says of shared limits. */
 export { unsetNames } from "./features/operate/unset-names.ts";
+/** @internal What the command line says of an event that it emits. */
+export { countWaitingForEvent } from "./features/operate/waiting-for-event.ts";
 /** @internal What the command line says of a task that has not started. */
 export { type Hold, type TaskWaits, taskWaits } from "./features/operate/waits.ts";
 export { Queue, type QueueWithin } from "./features/queue.ts";
@@ -170,6 +175,7 @@ export type {
   Group,
   GroupCounts,
   GroupOptions,
+  Links,
   Run,
   RunStep,
   RunWait,
@@ -194,7 +200,6 @@ export type {
   SqliteDatabase,
   TransactionOf,
 } from "./queue/drizzle.ts";
-export type { Entries, Ids } from "./queue/enqueue.ts";
 export type { PurgeResult } from "./queue/purge.ts";
 export type { CoreQueue } from "./queue/queue.ts";
 export type { CoreWithin } from "./queue/transaction.ts";

@@ -2,12 +2,7 @@
 
 import { show } from "../base/options/durations.ts";
 import { label } from "../base/options/validators.ts";
-import {
-  type AnyFunction,
-  callArguments,
-  registrationOf,
-  type TaskDefinition,
-} from "../base/tasks/registry.ts";
+import { callArguments, registrationOf, type TaskDefinition } from "../base/tasks/registry.ts";
 import { delayOf, expiryOf, type ReadCallOptions } from "../base/tasks/task-options.ts";
 import { asyncSchema } from "../base/validation/checks.ts";
 import { checkSize, decodeArgs, decodeObject, encodeArgs, encodeObject } from "../base/values/codec.ts";
@@ -15,17 +10,6 @@ import { beginning, describeThrown } from "../base/values/thrown.ts";
 import { DuplicateTaskError } from "../errors.ts";
 import { enqueueChannel, type Traced } from "../events.ts";
 import type { DuplicatePolicy, Inserted, MaybePromise, NewTask, Uniqueness } from "../store.ts";
-import type { TaskId } from "../task.ts";
-
-/** For each function of a tuple or array: the function and its arguments. */
-export type Entries<F extends readonly AnyFunction[]> = {
-  readonly [K in keyof F]: readonly [F[K], ...Parameters<F[K]>];
-};
-
-/** For each function of a tuple or array: the id of its task. */
-export type Ids<F extends readonly AnyFunction[]> = {
-  -readonly [K in keyof F]: TaskId<Awaited<ReturnType<F[K]>>>;
-};
 
 /** A task that is ready to be written. */
 export interface Prepared {
@@ -57,14 +41,14 @@ export function prepare(
   const { queueName = "default" } = options;
   const observed = publish ? publishEnqueue(name, queueName, options.meta) : undefined;
   const traceContext = observed?.traceContext;
-  const argsText = encodeArgs(args);
-  const kwargs = encodeObject(options.kwargs, "kwargs");
+  const argsText = encodeArgs(args, name);
+  const kwargs = encodeObject(options.kwargs, "kwargs", name);
   const checking = isWhole && definition.checks ? checkArguments(definition, argsText, kwargs) : undefined;
   const task: NewTask = {
     func: name,
     args: argsText,
     kwargs,
-    meta: encodeObject(observed ? observed.meta : options.meta, "meta"),
+    meta: encodeObject(observed ? observed.meta : options.meta, "meta", name),
     priority: options.priority ?? 5,
     queueName,
     maxRetries: options.maxRetries ?? 3,
@@ -198,7 +182,7 @@ function publishEnqueue(
   meta: unknown,
 ): { meta: unknown; traceContext?: unknown } {
   // Checked before the copy: the copy of a Map or an array would be a plain object.
-  encodeObject(meta, "meta");
+  encodeObject(meta, "meta", func);
   const message = { func, queueName, meta: { ...(meta as object | undefined) } };
   enqueueChannel.publish(message);
   return message;

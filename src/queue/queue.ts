@@ -20,6 +20,7 @@ import {
 import { mapMaybe } from "../base/runtime/maybe-promise.ts";
 import { setImmediate } from "../base/runtime/timers.ts";
 import type { Enqueueable } from "../base/tasks/enqueueable.ts";
+import type { Entries, Ids } from "../base/tasks/entries.ts";
 import type { Attempt, TaskEvent, TaskLog } from "../base/tasks/history.ts";
 import type { AnyFunction } from "../base/tasks/registry.ts";
 import { isEnding } from "../base/values/ending.ts";
@@ -44,8 +45,6 @@ import {
   checkEntries,
   checked,
   checkPayload,
-  type Entries,
-  type Ids,
   idOf,
   isDelayed,
   type Prepared,

@@ -2,9 +2,10 @@
 import { processGlobal } from "../base/runtime/process-globals.ts";
 import type { WithinResult } from "../base/runtime/within-result.ts";
 import type { Enqueueable } from "../base/tasks/enqueueable.ts";
+import type { Entries, Ids } from "../base/tasks/entries.ts";
 import { warn } from "../events.ts";
 import type { TaskId } from "../task.ts";
-import type { Entries, Ids, Prepared } from "./enqueue.ts";
+import type { Prepared } from "./enqueue.ts";
 
 /** The queue inside a transaction. Its tasks exist only if the transaction commits, and no worker sees them before. */
 export interface CoreWithin<Tx> {

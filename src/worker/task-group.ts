@@ -1,5 +1,6 @@
 /** `currentTask().group`: the group of a task, from inside of it. */
 import type { Enqueueable } from "../base/tasks/enqueueable.ts";
+import type { Entries } from "../base/tasks/entries.ts";
 import type { TaskError, TaskId, TaskStatus } from "../task.ts";
 
 /** A group, from inside of one of its tasks. */
@@ -11,7 +12,7 @@ export interface TaskGroup {
    * @returns their ids
    * @throws TypeError when the group has ended; as `Queue.enqueueTasks`
    */
-  add(entries: readonly (readonly [Enqueueable, ...unknown[]])[]): Promise<TaskId[]>;
+  add<const F extends readonly Enqueueable[]>(entries: Entries<F>): Promise<TaskId[]>;
 }
 
 /** One member of a group. */

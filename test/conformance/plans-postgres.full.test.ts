@@ -33,12 +33,12 @@ const [parentId, parentOfMany] = [999, 998];
 
 /** The content of a queue that has been in use for a while, with a backlog for other workers. */
 const filling = `
-  insert into dbq_tasks (func, args, status, generation_id, finished_at)
-    select 'resize', '["${"a".repeat(200)}"]', 'completed', 3, now() from generate_series(1, ${many});
+  insert into dbq_tasks (func, args, status, generation_id, finished_at, request_id)
+    select 'resize', '["${"a".repeat(200)}"]', 'completed', 3, now(), 'import' from generate_series(1, ${many});
   insert into dbq_tasks (func, priority) select 'other' || g % 10, g % 3 from generate_series(1, ${many}) g;
   insert into dbq_tasks (func, priority) select 'resize', g % 3 from generate_series(1, ${few}) g;
-  insert into dbq_tasks (func, unique_key, status, wait_until)
-    select 'resize', 'k' || g, 'scheduled', now() + g * interval '1 minute' from generate_series(1, ${many}) g;
+  insert into dbq_tasks (func, unique_key, request_id, status, wait_until)
+    select 'resize', 'k' || g, 'r' || g, 'scheduled', now() + g * interval '1 minute' from generate_series(1, ${many}) g;
   insert into dbq_tasks (func, parent_id) select 'other', ${parentOfMany} from generate_series(1, ${many}) g;
   insert into dbq_tasks (func, status, generation_id, worker_id, started_at)
     select 'resize', 'running', 2, 'w' || g % 2, now() from generate_series(1, ${few}) g;
@@ -138,6 +138,7 @@ const hot: readonly [name: string, index: RegExp, use: (store: FullStore) => Pro
   ],
   ["progress of watched tasks", /dbq_tasks_pkey/, (s) => s.taskProgress(some)],
   ["a page of the list", /dbq_tasks_pkey/, (s) => s.list({}, 50, 10_000)],
+  ["a range of a request with very many tasks", /dbq_tasks_pkey/, listRange],
   ["cancel", /dbq_tasks_pkey/, async (s) => s.cancel(await insertOne(s), "{}")],
 ];
 
@@ -167,6 +168,12 @@ async function endOfNamed(s: FullStore) {
   const [wait] = await s.workflows.waits([parentOfMany]);
   expect(Number(wait?.target)).toBeLessThan(id);
   await schema.client.query(`delete from dbq_waits where task_id = ${parentOfMany}`);
+}
+
+async function listRange(s: FullStore) {
+  const range = { after: 10_500, from: 10_000 };
+  expect(await s.look.listRange({ requestId: "import" }, 50, range, 100)).toHaveLength(50);
+  expect(await s.look.countRange({ requestId: "import" }, range)).toBe(500);
 }
 
 async function promoteDue(s: FullStore) {

@@ -36,6 +36,7 @@ interface Mailer {
 const at = task("at", async (when: Date) => when.getTime());
 const inObject = task("in object", async (order: { id: number; paidAt: Date }) => order.id);
 const inArray = task("in array", async (name: string, dates: Date[]) => [name, dates.length]);
+const inRecord = task("in record", async (dates: Record<string, Date>) => Object.keys(dates));
 const size = task("size", async (map: Map<string, number>) => map.size);
 const tags = task("tags", async (set: ReadonlySet<string>) => set.size);
 const big = task("big", async (id: bigint) => Number(id));
@@ -62,6 +63,8 @@ export async function refused(): Promise<void> {
   await queue.enqueueTask(inObject, { id: 1, paidAt: new Date() });
   // @ts-expect-error: Dates in an array
   await queue.enqueueTask(inArray, "x", [new Date()]);
+  // @ts-expect-error: Dates in a record
+  await queue.enqueueTask(inRecord, { now: new Date() });
   // @ts-expect-error: a Map
   await queue.enqueueTask(size, new Map());
   // @ts-expect-error: a Set
@@ -123,6 +126,10 @@ const user = task("user", async (_id: UserId, _task: TaskId<Date>) => {});
 const event = task("event", async (_event: Event) => {});
 const either = task("either", async (when: string | Date) => String(when));
 const nullable = task("nullable", async (when: Date | null) => when);
+const record = task(
+  "record",
+  async (_names: Record<string, string>, _sizes: { [size: string]: number | Date }) => {},
+);
 const injected = task("injected", async (id: number, now: () => Date = () => new Date()) => [id, now()]);
 const optional = task("optional", async (options: { id: number; signal?: AbortSignal }) => options.id);
 const tuple = task("tuple", async (pair: readonly [string, number], ...rest: boolean[]) => [pair, rest]);
@@ -135,6 +142,7 @@ export async function accepted(order: Order): Promise<void> {
   await queue.enqueueTask(event, { type: "sent", at: "now" });
   await queue.enqueueTask(either, "2026-01-01");
   await queue.enqueueTask(nullable, null);
+  await queue.enqueueTask(record, { a: "b" }, { "1": 1 });
   await queue.enqueueTask(injected, 1);
   await queue.enqueueTask(optional, { id: 1 });
   await queue.enqueueTask(tuple, ["a", 1], true);

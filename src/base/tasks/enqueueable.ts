@@ -54,8 +54,13 @@ type IsUnstorable<T> = [T] extends [Primitive]
         ? HasOpaque<T>
         : false;
 
+/** An optional property may be left out. Those of a record count as the items of an array do. */
 type HasOpaque<T extends object> = true extends {
-  [K in keyof T]-?: Record<never, never> extends Pick<T, K> ? false : IsOpaque<T[K]>;
+  [K in keyof T]-?: Record<never, never> extends Pick<T, K>
+    ? string extends K
+      ? IsOpaque<T[K]>
+      : false
+    : IsOpaque<T[K]>;
 }[keyof T]
   ? true
   : false;

@@ -15,12 +15,16 @@ import { keyText, refuseUnreadable, sealedArgument } from "./sealed.ts";
 /** Deeper values are refused: recursive readers of the row, in any language, have a finite stack. */
 export const maxDepth = 100;
 
-/** The arguments as a JSON array without trailing `undefined`. @throws NotSerializableError */
-export function encodeArgs(args: readonly unknown[]): string {
+/**
+ * The arguments as a JSON array without trailing `undefined`.
+ * @param func the task's function, which an error names
+ * @throws NotSerializableError
+ */
+export function encodeArgs(args: readonly unknown[], func?: string): string {
   let length = args.length;
   while (length > 0 && args[length - 1] === undefined) length -= 1;
   if (length === 0) return "[]";
-  const writer = new Writer("args");
+  const writer = new Writer("args", func);
   let text = "[";
   for (let i = 0; i < length; i += 1) text += (i === 0 ? "" : ",") + writer.item(i, args[i]);
   return `${text}]`;
@@ -36,15 +40,18 @@ export function encode(value: unknown, name: string): string | undefined {
 
 /**
  * A plain object as JSON; `{}` for `undefined`.
+ * @param func the task's function, which an error names
  * @throws NotSerializableError, also for a value that is not a plain object
  */
-export function encodeObject(value: unknown, name: string): string {
+export function encodeObject(value: unknown, name: string, func?: string): string {
   if (value === undefined) return "{}";
   if (typeof value !== "object" || value === null || !isPlain(value)) {
-    throw new NotSerializableError(name, `expected a plain object, got ${describe(value)}`);
+    throw new NotSerializableError(name, `expected a plain object, got ${describe(value)}`, ownerOf(func));
   }
-  return new Writer(name).write(value);
+  return new Writer(name, func).write(value);
 }
+
+const ownerOf = (func: string | undefined) => (func === undefined ? undefined : `task "${func}"`);
 
 /** @throws PayloadTooLargeError when the texts take more than `limit` bytes of UTF-8 together */
 export function checkSize(what: string, limit: number, ...texts: readonly string[]): void {
@@ -96,11 +103,13 @@ export function decode(text: string, column: string): unknown {
 /** Walks over one value and builds its JSON. Keeps the current path, to find cycles and for the path in an error. */
 class Writer {
   readonly #name: string;
+  readonly #func: string | undefined;
   readonly #inside: object[] = [];
   readonly #keys: (string | number)[] = [];
 
-  constructor(name: string) {
+  constructor(name: string, func?: string) {
     this.#name = name;
+    this.#func = func;
   }
 
   write(value: unknown): string {
@@ -187,7 +196,8 @@ class Writer {
   }
 
   #refuse(why: string): never {
-    throw new NotSerializableError(this.#name + this.#keys.map(pathStep).join(""), why);
+    const path = this.#name + this.#keys.map(pathStep).join("");
+    throw new NotSerializableError(path, why, ownerOf(this.#func));
   }
 }
 
@@ -226,8 +236,11 @@ function describe(value: unknown): string {
   if (typeof value === "symbol") return show(value);
   if (typeof value !== "object" || value === null)
     return value === undefined ? "undefined" : `the ${typeof value} ${show(value)}`;
-  return !types.isProxy(value) && Array.isArray(value) ? "an array" : `a ${kindOf(value)}`;
+  return !types.isProxy(value) && Array.isArray(value) ? "an array" : withArticle(kindOf(value));
 }
+
+/** A name such as Uint8Array, URL or User begins with a vowel only for the eye. */
+const withArticle = (kind: string): string => `${/^(?:[aeio]|u[np](?!i))/i.test(kind) ? "an" : "a"} ${kind}`;
 
 /** What the caller may pass for a value that JSON does not have. */
 function instead(value: unknown): string {

@@ -1,12 +1,12 @@
 /** Prints what a workflow has done and waits for: its steps, its waits and its children. */
-import type { Run, RunStep, RunWait } from "../../index.ts";
+import type { NamedTask, Run, RunStep, RunWait, Task, TaskPlace } from "../../index.ts";
 import { statusCell } from "./commands/list.ts";
 import { type Cell, line, table } from "./output.ts";
 import { errorText } from "./task-events.ts";
 import { exactMoment, jsonText, shortened, span } from "./text.ts";
 
-/** Characters of a step's value. */
-const longestValue = 200;
+/** Characters of a step's value; and on a terminal, which cuts only the last column to its width, where the undos stand beside it. */
+const longestValue = { usual: 200, besideUndos: 40 };
 /** Waits of one task that are named. */
 const mostNamed = 5;
 
@@ -20,6 +20,30 @@ export function runRecord(run: Run): { run?: Omit<Run, "task"> } {
   return isWorkflow(run) ? { run: rest } : {};
 }
 
+/** For `--json`: the record has the ids of the parent and of the root. */
+export function placeRecord({ memberOf, runsAfter }: TaskPlace): { groupId?: number } {
+  const groupId = memberOf ?? runsAfter;
+  return groupId === null ? {} : { groupId };
+}
+
+/** Where the task stands in its workflow. */
+export function placeFacts({ parent, root, memberOf, runsAfter, next }: TaskPlace): [string, Cell][] {
+  return [
+    ["parent", taskText(parent)],
+    ["member of", groupText(memberOf)],
+    ["runs after", groupText(runsAfter)],
+    ["then", taskText(next)],
+    ["root", taskText(root)],
+  ];
+}
+
+const groupText = (id: number | null): string => (id === null ? "" : `group ${id}`);
+
+function taskText(task: NamedTask | null): string {
+  if (task === null) return "";
+  return task.func === null ? `task ${task.id}, which was deleted` : `task ${task.id} ${task.func}`;
+}
+
 /** What the task waits for, each on a line of its own. */
 export function awaitedFacts({ waits }: Run): [string, Cell][] {
   return awaitedTexts(waits).map((text, i) => [i === 0 ? "waits for" : " ", text]);
@@ -30,6 +54,21 @@ function awaitedTexts(waits: readonly RunWait[]): string[] {
   return waits.length > mostNamed ? [...named, "and others"] : named;
 }
 
+/** A wait of a task that has just begun to wait. */
+export interface NamedWait extends Pick<RunWait, "kind" | "target"> {
+  /** Of its step. */
+  name: string;
+}
+
+/** What a task waits for, on one line. */
+export function waitsText(waits: readonly NamedWait[]): string {
+  const named = waits.slice(0, mostNamed).map(({ kind, target, name }) => {
+    if (kind === "time") return `the time of ${shortened(name, 80)}`;
+    return awaitedText({ kind, target, deadline: null });
+  });
+  return `for ${named.join(", ")}${waits.length > mostNamed ? " and others" : ""}`;
+}
+
 function awaitedText({ kind, target, deadline }: RunWait): string {
   const time = deadline === null ? "" : exactMoment(deadline);
   if (kind === "time") return time;
@@ -37,12 +76,17 @@ function awaitedText({ kind, target, deadline }: RunWait): string {
   return time === "" ? name : `${name} until ${time}`;
 }
 
-export function printRun(run: Run): void {
+/** @param hidesSteps whether the values and errors of its steps are left out */
+export function printRun(run: Run, hidesSteps: boolean): void {
   const { task, steps, children, more } = run;
   if (steps.length > 0) {
     line("");
-    const areUndone = steps.some(({ undo }) => undo !== undefined);
-    const rows = steps.map((step) => (areUndone ? [...stepRow(step), undoText(step)] : stepRow(step)));
+    const areUndone = steps.some((step) => undoText(task, step) !== "");
+    const longest = areUndone && process.stdout.columns ? longestValue.besideUndos : longestValue.usual;
+    const rows = steps.map((step) => [
+      ...stepRow(step, hidesSteps ? "" : outcomeOf(step, longest)),
+      ...(areUndone ? [undoText(task, step)] : []),
+    ]);
     table(["STEP", "TOOK", "VALUE", ...(areUndone ? ["UNDO"] : [])], rows);
   }
   if (children.length > 0) {
@@ -56,15 +100,31 @@ export function printRun(run: Run): void {
   }
 }
 
-function stepRow({ name, value, error, startedAt, endedAt, cut }: RunStep): Cell[] {
+function stepRow({ name, startedAt, endedAt }: RunStep, outcome: string): Cell[] {
   const took = startedAt === null ? "" : span(endedAt.getTime() - startedAt.getTime());
-  const text = cut ? String(value) : value === undefined ? "" : jsonText(value);
-  const outcome = error === null ? shortened(text, longestValue) : `failed: ${errorText(error)}`;
   return [shortened(name, 60), took, outcome];
 }
 
-const undoText = ({ undo, undoError }: RunStep): string =>
-  undoError === undefined ? (undo ?? "") : `${undo}: ${errorText(undoError)}`;
+/** Only a wait has no start. An event gives it a value; without one, it was a sleep, or the event did not come in time. */
+function outcomeOf({ value, error, startedAt, cut }: RunStep, longest: number): string {
+  if (error !== null) return `failed: ${errorText(error, longest)}`;
+  if (value === undefined) return startedAt === null ? "its time was over" : "";
+  return shortened(cut ? String(value) : jsonText(value), longest);
+}
+
+/** Of a task that has completed, nothing is undone any more: an undo that is still wanted is none. */
+function undoText({ status }: Task, { undo, undoError }: RunStep): string {
+  if (undo === undefined || (status === "completed" && undo === "wanted")) return "";
+  return undoError === undefined ? undo : `${undo}: ${errorText(undoError)}`;
+}
+
+/** How many steps were not undone of a task that has ended, and what runs their undos again. */
+export function notUndoneText({ id, status, error }: Task): string {
+  const count = error?.undo?.filter((undo) => undo.status !== "done").length ?? 0;
+  if (status !== "failed" || count === 0) return "";
+  const [steps, undos] = count === 1 ? ["step", "its undo"] : ["steps", "their undos"];
+  return `${count} ${steps}: dbq retry ${id} --undo runs ${undos} again`;
+}
 
 /** A task and its children, which stand two columns further to the right. */
 function printTree(run: Run, indent: string): void {

@@ -161,11 +161,8 @@ class Kit {
 
   advance(by: unknown, given: unknown): Promise<void> {
     const { drain = false } = readAdvanceOptions(given);
-    if (
-      [...this.#runners.keys()].some(
-        (runner) => runner.isOfAdvance && runner.isCalling(runningAttempt()?.current),
-      )
-    )
+    const caller = runningAttempt()?.current;
+    if ([...this.#runners.keys()].some((runner) => runner.isOfAdvance && runner.isCalling(caller)))
       return Promise.reject(
         new Error(
           "advance: an advance that drains runs this function and waits for its end: the clock moves no further before that",

@@ -171,6 +171,9 @@ export interface WorkflowStore {
   /** One step of a task; undefined: it has none of this name. */
   step(taskId: number, name: string): Promise<StoredStep | undefined>;
 
+  /** The names of the first `limit` steps of a task, also of those that started children. */
+  stepNames(taskId: number, limit: number): Promise<string[]>;
+
   /** How many steps a task has stored, without those that started children. */
   countSteps(taskId: number): Promise<number>;
 

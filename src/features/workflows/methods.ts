@@ -2,16 +2,28 @@
 import type { AwaitOptions } from "../../base/options/options.ts";
 import type { WithinResult } from "../../base/runtime/within-result.ts";
 import type { Enqueueable } from "../../base/tasks/enqueueable.ts";
+import type { Entries, Ids } from "../../base/tasks/entries.ts";
 import type { MaybePromise } from "../../store.ts";
 import type { Task, TaskError, TaskId, TaskStatus } from "../../task.ts";
 
 /** A call of any function, as `enqueueGroup` and `enqueueChain` take it. */
 export type AnyEntry = readonly [fn: Enqueueable, ...args: unknown[]];
 
+/** The links of a chain: all but the first one get their last argument, the result of the link before, when they run. */
+export type Links<F extends readonly Enqueueable[]> = readonly [
+  ...{
+    readonly [K in keyof F]: K extends "0"
+      ? Entries<[F[K]]>[0]
+      : readonly [F[K], ...Partial<Parameters<F[K]>>];
+  },
+];
+
 export interface GroupOptions {
-  /** A task that runs once, when all members have ended; it reads how by `currentTask().group.results()`. @default none */
-  // biome-ignore lint/suspicious/noExplicitAny: a function that can be called without arguments
-  then?: Enqueueable & ((...args: any[]) => unknown);
+  /**
+   * A task that runs once, without arguments, when all members have ended; it reads how by `currentTask().group.results()`.
+   * @default none
+   */
+  then?: Enqueueable & (() => unknown);
   /**
    * What the first member that fails for good, or is cancelled, does. `cancel`: the group is cancelled, with `then` and the members
    * that have not started. `continue`: nothing; `then` runs in any case.
@@ -21,11 +33,11 @@ export interface GroupOptions {
 }
 
 /** A group of tasks. */
-export interface Group {
+export interface Group<MemberIds = TaskId[]> {
   /** Of the group's own task, which is `waiting` until its members have ended. */
   id: TaskId<undefined>;
   /** Of its members, in the order of the entries. */
-  ids: TaskId[];
+  ids: MemberIds;
   /** Of the task that runs when all have ended; `undefined`: there is none. */
   thenId: TaskId | undefined;
 }
@@ -131,14 +143,17 @@ export interface WorkflowMethods {
    * @returns the id of the group, and the ids of its tasks
    * @throws TypeError for a wrong option, or a call with a `uniqueKey`; as `enqueueTasks`
    */
-  enqueueGroup(entries: readonly AnyEntry[], options?: GroupOptions): Promise<Group>;
+  enqueueGroup<const F extends readonly Enqueueable[]>(
+    entries: Entries<F>,
+    options?: GroupOptions,
+  ): Promise<Group<Ids<F>>>;
 
   /**
    * Writes tasks that run one after the other, all or none, each as `[fn, ...args]`: each gets the result of the one before as its
    * last argument. One that fails for good, or is cancelled, cancels the rest.
    * @throws TypeError for a call with a `uniqueKey`; as `enqueueTasks`
    */
-  enqueueChain(entries: readonly AnyEntry[]): Promise<{ ids: TaskId[] }>;
+  enqueueChain<F extends readonly Enqueueable[]>(entries: Links<F>): Promise<{ ids: Ids<F> }>;
 
   /**
    * Waits until a group has ended, and counts its members.
@@ -172,7 +187,10 @@ export interface WorkflowsWithin<Tx> {
   /** @throws as `Queue.emitEvent` */
   emitEvent(name: string, payload?: unknown): WithinResult<Tx, boolean>;
   /** @throws as `Queue.enqueueGroup` */
-  enqueueGroup(entries: readonly AnyEntry[], options?: GroupOptions): WithinResult<Tx, Group>;
+  enqueueGroup<const F extends readonly Enqueueable[]>(
+    entries: Entries<F>,
+    options?: GroupOptions,
+  ): WithinResult<Tx, Group<Ids<F>>>;
   /** @throws as `Queue.enqueueChain` */
-  enqueueChain(entries: readonly AnyEntry[]): WithinResult<Tx, { ids: TaskId[] }>;
+  enqueueChain<F extends readonly Enqueueable[]>(entries: Links<F>): WithinResult<Tx, { ids: Ids<F> }>;
 }

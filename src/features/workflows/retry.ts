@@ -7,6 +7,9 @@ import type { CoreQueue } from "../../queue/queue.ts";
 import type { Operated } from "../../store.ts";
 import { internalsOf, type Queue, requestsOf } from "../queue.ts";
 
+/** The steps that an error names. */
+const mostNamed = 10;
+
 /** The core's `retryTask`, and what it does with options. */
 export function retryMethod(queue: CoreQueue): Queue["retryTask"] {
   const { retryTask } = queue;
@@ -44,5 +47,14 @@ async function retryFrom(queue: CoreQueue, id: number, step: string): Promise<Op
       `retryTask: fromStep: task ${id} is ${operated.record.status}: only a task that has ended runs again from a step`,
     );
   if ((await queue.getTask(id)) === undefined) throw new TaskNotFoundError(id);
-  throw new TypeError(`retryTask: fromStep: task ${id} has stored no step ${JSON.stringify(step)}`);
+  const names = await requestsOf(queue).workflows.stepNames(id, mostNamed + 1);
+  throw new TypeError(
+    `retryTask: fromStep: task ${id} has stored no step ${JSON.stringify(step)}: ${namedText(names)}`,
+  );
+}
+
+function namedText(names: readonly string[]): string {
+  if (names.length === 0) return "it has stored none";
+  const named = names.slice(0, mostNamed).map((name) => JSON.stringify(name));
+  return `it has ${named.join(", ")}${names.length > mostNamed ? ", and others" : ""}`;
 }

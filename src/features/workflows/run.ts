@@ -25,6 +25,7 @@ import type { AttemptPart, AttemptPort } from "../../worker/attempt-part.ts";
 import { internalsOf } from "../queue.ts";
 import type { ChildStart } from "./child-start.ts";
 import type { EndedChild, NewChild, NewStep, StoredStep, Wait, Waited, WorkflowWrites } from "./contract.ts";
+import { tellWaiting } from "./told.ts";
 import type { Tries } from "./tries.ts";
 import type { Settle } from "./wait-promise.ts";
 
@@ -547,6 +548,7 @@ export class WorkflowRun implements AttemptPart {
         // The function goes no further, and its slot is free.
         this.#isOver = true;
         this.port.leave();
+        tellWaiting(this.port.record, waits);
       } else return this.#apply(answer);
       return true;
     } finally {

@@ -19,6 +19,7 @@ import { asStep } from "./as-step.ts";
 import type { ChildStart } from "./child-start.ts";
 import type { StoredStep, Wait } from "./contract.ts";
 import { never, type StepUndo, settleChild, valueIn, WorkflowRun } from "./run.ts";
+import { tellUndoing } from "./told.ts";
 import { tried } from "./tries.ts";
 
 /** Milliseconds in which the function comes to no stored step: then it is taken to come to no more. */
@@ -64,6 +65,7 @@ class UndoRun extends WorkflowRun {
   async undo(call: () => unknown): Promise<DecidedEnd> {
     await this.load();
     const wanted = [...this.steps.values()].filter(({ undo }) => undo === "wanted").reverse();
+    if (wanted.length > 0) tellUndoing(this.port.record);
     const runs = await this.workflows.undoRuns(this.port.record.id);
     this.#left = new Set(wanted.map(({ name }) => name));
     if (wanted.length > 0 && runs <= mostRuns) await this.#meet(call);

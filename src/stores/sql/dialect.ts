@@ -93,6 +93,8 @@ export interface Dialect {
   real: Around;
   /** Whether a column equals a name, byte by byte, whatever the database's collation takes for equal. */
   same: (column: string, parameter: unknown) => SQL;
+  /** A column of names as an expression that no index has, where a planner would prefer the index to a range of ids. */
+  withoutIndex: (column: string) => string;
   /** Whether a task holds this unique key, by the unique index. */
   holdsKey: Around;
   /** The tasks that hold unique keys behind this one, in the order of the keys: the end of a WHERE, and the ORDER BY. */

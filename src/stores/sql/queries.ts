@@ -82,8 +82,8 @@ const newestFirst = (filter: TaskFilter): string => (isOnlyRunning(filter) ? "id
  * Whether a task is failed with this kind of failure. An index has them, in the order of their ids. Not `status =`: no index of a
  * status is to be walked. It is asked all the same, since another program may have made the task pending and left its kind.
  */
-const isFailedAs = (failure: string): SQL =>
-  sql`failure is not null and failure = ${failure} ${still("failed")}`;
+const isFailedAs = (failure: string, column: string): SQL =>
+  sql`${sql.raw(column)} = ${failure} ${still("failed")}`;
 
 /** A status that the kind of failure says already is not asked twice. */
 const saysStatus = ({ status, failure }: TaskFilter): boolean =>
@@ -92,7 +92,7 @@ const saysStatus = ({ status, failure }: TaskFilter): boolean =>
 /** Queries that are compiled at each call: never on a hot path. */
 export function queries(d: Dialect) {
   const columns = listed(d, "dbq_tasks", taskColumns, { givenKey: true });
-  const matching = (filter: TaskFilter): SQL => {
+  const conditionOf = (filter: TaskFilter, nameOf: (column: string) => string): SQL => {
     const terms: SQL[] = [sql`1 = 1`];
     if (filter.status && !saysStatus(filter))
       terms.push(sql.raw(isOnlyRunning(filter) ? "status = 'running'" : isIn(filter.status)));
@@ -105,13 +105,14 @@ export function queries(d: Dialect) {
       ["coalesce(unique_key, start_key)", filter.uniqueKey],
       ["schedule_name", filter.scheduleName],
     ] as const)
-      if (name !== undefined) terms.push(d.same(column, name));
-    if (filter.failure !== undefined) terms.push(isFailedAs(filter.failure));
+      if (name !== undefined) terms.push(d.same(nameOf(column), name));
+    if (filter.failure !== undefined) terms.push(isFailedAs(filter.failure, nameOf("failure")));
     if (filter.from !== undefined) terms.push(sql`created_at >= ${d.time(filter.from)}`);
     if (filter.to !== undefined) terms.push(sql`created_at < ${d.time(filter.to)}`);
     for (const [key, value] of Object.entries(filter.meta ?? {})) terms.push(d.metaHas(key, value));
     return sql.join(terms, sql` and `);
   };
+  const matching = (filter: TaskFilter): SQL => conditionOf(filter, (column) => column);
 
   const isPurgeable = ({ func, queueName, includeRunning }: PurgeFilter): SQL =>
     sql`${matching({ func, queueName })} and ${isNotEnding(d)} ${includeRunning ? sql`` : sql`and status <> 'running'`}`;
@@ -119,6 +120,9 @@ export function queries(d: Dialect) {
   return {
     /** The condition of a filter. */
     matching,
+
+    /** The same for tasks that are found by a range of their ids. */
+    matchingInRange: (filter: TaskFilter): SQL => conditionOf(filter, d.withoutIndex),
 
     /** `characters`: of each JSON column; undefined: all. */
     list: (filter: TaskFilter, limit: number, after: number | undefined, characters?: number) => sql`

@@ -51,6 +51,7 @@ export const sqliteDialect: Dialect = {
   text: (column) => sql`${column}`,
   real: (column) => sql`${column}`,
   same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
+  withoutIndex: (column) => column,
   holdsKey: (key) => sql`unique_key = ${key} and ${sql.raw(holds)}`,
   keysAfter: (key) => sql`unique_key > ${key} and ${sql.raw(holdsKey)} order by unique_key`,
   bytes: (name) => sql`${name}`,

@@ -18,6 +18,8 @@ function refusal(encoding: () => unknown): NotSerializableError {
 class Point {
   x = 1;
 }
+class Undo {}
+class Unit {}
 class Points extends Array<number> {}
 
 const cycle: { self?: unknown } = {};
@@ -49,10 +51,12 @@ describe("a value that JSON cannot carry", () => {
     ["a promise", Promise.resolve(1), "a Promise"],
     ["a Buffer", Buffer.from("x"), "a Buffer"],
     ["a typed array", new Uint8Array(2), "a Uint8Array"],
-    ["an ArrayBuffer", new ArrayBuffer(2), "a ArrayBuffer"],
+    ["an ArrayBuffer", new ArrayBuffer(2), "an ArrayBuffer"],
     ["a URL", new URL("http://example.org"), "a URL"],
     ["an instance of a class", new Point(), "a Point"],
-    ["an object that inherits from another", Object.create({ inherited: 1 }), "a Object"],
+    ["an instance of a class whose name begins with a vowel", new Undo(), "an Undo"],
+    ["one whose name begins with a vowel that is no vowel for the ear", new Unit(), "a Unit"],
+    ["an object that inherits from another", Object.create({ inherited: 1 }), "an Object"],
     ["an array of a subclass", Points.of(1, 2), "an array"],
     ["a boxed number", Object(1), "a Number"],
     ["a boxed string", Object("x"), "a String"],

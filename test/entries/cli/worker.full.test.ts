@@ -7,6 +7,7 @@ import {
   dbq,
   dbqJson,
   eventsOf,
+  fixture,
   folderWithQueue,
   inPairs,
   isEvent,
@@ -46,6 +47,22 @@ test("a worker runs tasks, prints their events, and exits with 0 after SIGTERM",
     ].toSorted(),
   );
   expect(await queue.awaitTaskResult(good)).toBe(3);
+});
+
+test("a worker says when a workflow begins to wait, and when it begins to undo its steps", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const worker = startDbq(folder, ["worker", fixture("flows"), "--concurrency", "1"]);
+  const printed = async (text: string) => (await worker.out((line) => line.includes(text))).slice(21);
+  await printed("ready");
+  const id = await queue.enqueueTask(remoteTask("order"), "7");
+  expect(await printed("cool-off")).toBe(`waiting     #${id} order for the time of cool-off`);
+  expect(await printed("for task")).toBe(`waiting     #${id} order for task ${id + 1}`);
+  expect(await printed("approved")).toBe(`waiting     #${id + 1} approval for event approved:7`);
+  await queue.cancelTask(id);
+  expect(await printed("undoing")).toBe(`undoing     #${id} order`);
+  expect(await queue.awaitTaskCompletion(id)).toMatchObject({ status: "cancelled" });
+  worker.child.kill("SIGTERM");
+  expect((await worker.ended).code).toBe(0);
 });
 
 const asUrl = (source: string) => `data:text/javascript,${encodeURIComponent(source)}`;

@@ -1,6 +1,8 @@
 /** What the command line shows of workflows, and does to them. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { all, child, step, waitForEvent } from "../../../src/features/workflows/steps.ts";
+import { all, child, sleep, step, waitForEvent } from "../../../src/features/workflows/steps.ts";
 import { type Queue, type Run, remoteTask, type Task, type TaskFunction, task } from "../../../src/index.ts";
 import { startedWorker, uniqueName } from "../../support/queue.ts";
 import { folderWithQueue } from "./dbq.ts";
@@ -55,6 +57,67 @@ test("show prints the steps of a task, what it waits for, and its children", asy
     { task: { id: two } },
   ]);
   expect(run?.more).toBe(false);
+});
+
+test("show of a child names its parent, and the task at the root of the workflow", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const nest: TaskFunction<[number], Promise<unknown>> = task(uniqueName("nest"), async (depth: number) =>
+    depth === 0 ? await waitForEvent("never") : await child(nest, depth - 1),
+  );
+  await startedWorker(queue, { concurrency: 1, pollInterval: 50 });
+  await queue.enqueueTask(nest, 2);
+  await has(queue, "waiting", 3);
+  const shown = async (id: number) => (await dbq(folder, ["show", String(id)])).out;
+  const { taskName } = nest;
+  expect(await shown(1)).not.toMatch(/^ {2}(parent|root)/m);
+  expect(await shown(2)).toMatch(new RegExp(`^ {2}parent +task 1 ${taskName}$`, "m"));
+  expect(await shown(2)).not.toMatch(/^ {2}root/m);
+  expect(await shown(3)).toMatch(
+    new RegExp(`^ {2}parent +task 2 ${taskName}\n {2}root +task 1 ${taskName}$`, "m"),
+  );
+  await queue.cancelTask(2, { tree: false });
+  await queue.deleteTasks({ status: "cancelled" });
+  expect(await shown(3)).toMatch(/^ {2}parent +task 2, which was deleted$/m);
+});
+
+test("show names the group of a member and of the task behind it, and that task for the group", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const [leaf, report] = [remoteTask("leaf"), remoteTask("report")];
+  const { id, ids, thenId } = await queue.enqueueGroup([[leaf], [leaf]], { then: report });
+  const shown = async (one?: number) => (await dbq(folder, ["show", String(one)])).out;
+  expect(await shown(ids[0])).toMatch(
+    new RegExp(`^ {2}member of +group ${id}\n {2}root +task ${thenId} report$`, "m"),
+  );
+  expect(await shown(thenId)).toMatch(new RegExp(`^ {2}runs after +group ${id}$`, "m"));
+  expect(await shown(id)).toMatch(new RegExp(`^ {2}then +task ${thenId} report$`, "m"));
+  for (const one of [ids[1], thenId])
+    expect(await dbqJson(folder, ["show", String(one)])).toMatchObject({ groupId: id });
+  const plain = await queue.enqueueTask(leaf);
+  expect(await dbqJson(folder, ["show", String(plain)])).not.toHaveProperty("groupId");
+  const alone = await queue.enqueueGroup([[leaf]]);
+  expect(await shown(alone.ids[0])).toMatch(new RegExp(`^ {2}member of +group ${alone.id}$`, "m"));
+  expect(await shown(alone.ids[0])).not.toMatch(/^ {2}(parent|root|runs after)/m);
+});
+
+test("show tells a wait whose time was over from an event without a payload", async () => {
+  const { folder, queue } = await folderWithQueue();
+  await queue.emitEvent("signed");
+  const flow = task(uniqueName("flow"), async () => {
+    await sleep("cool-off", 1);
+    await waitForEvent("approved", { timeout: 1 });
+    await waitForEvent("signed");
+    await step("nothing", () => undefined);
+  });
+  await startedWorker(queue, { pollInterval: 50 });
+  const id = await queue.enqueueTask(flow);
+  await queue.awaitTaskCompletion(id);
+  const { out } = await dbq(folder, ["show", String(id)]);
+  expect(out).toMatch(
+    /^cool-off +its time was over\napproved +its time was over\nsigned +null\nnothing +\d+ ms$/m,
+  );
+  await writeFile(join(folder, "redact.mjs"), "export default (task) => ({ ...task, args: ['***'] })");
+  const hidden = await dbq(folder, ["show", String(id), "--redact", "redact.mjs"]);
+  expect(hidden.out).toMatch(/^approved$/m);
 });
 
 test("stats counts the tasks that wait, and says what for and since when", async () => {
@@ -136,17 +199,39 @@ test("list --waiting-for finds those that wait for an event or a task, and event
   expect(await waiting(event, "--limit", "1", "--after", String(one))).toEqual([two]);
   expect(await waiting(event, "--after", String(two))).toEqual([]);
   const emitted = await dbq(folder, ["event", event, '{"by": "eva"}']);
-  expect(emitted).toMatchObject({ code: 0, out: `event ${event} is emitted\n`, err: "" });
+  expect(emitted).toMatchObject({
+    code: 0,
+    out: `event ${event} is emitted: 2 tasks waited for it\n`,
+    err: "",
+  });
   await has(queue, "completed", 2);
   expect((await queue.getTask(one))?.result).toEqual({ by: "eva" });
   const again = await dbq(folder, ["event", event, "1"]);
   expect(again).toMatchObject({
     code: 0,
-    out: `there is an event ${event} already: nothing was changed\n`,
+    out: `there is an event ${event} already, and the first one counts: nothing was changed\n`,
   });
   expect(await dbqJson(folder, ["event", event])).toEqual({ changed: false });
-  expect(await dbqJson(folder, ["event", "parcel"])).toEqual({ changed: true });
+  expect(await dbqJson(folder, ["event", "parcel"])).toEqual({ changed: true, waited: 1 });
   expect(await dbq(folder, ["list", "--waiting-for", event])).toMatchObject({ out: "", err: "no tasks\n" });
+});
+
+test("event says that no task waits for it yet, also when its name is the id of a task that is awaited", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const leaf = task(uniqueName("leaf"), () => waitForEvent("never"));
+  const flow = task(uniqueName("flow"), () => child(leaf));
+  await startedWorker(queue, { concurrency: 1, pollInterval: 50 });
+  await queue.enqueueTask(flow);
+  await has(queue, "waiting", 2);
+  for (const name of ["early", "2"])
+    expect(await dbq(folder, ["event", name])).toMatchObject({
+      code: 0,
+      out: `event ${name} is emitted: no task waits for it yet, and it is kept for 30 days\n`,
+    });
+  const awaits = task(uniqueName("awaits"), () => waitForEvent("3"));
+  await queue.enqueueTask(awaits);
+  await has(queue, "waiting", 3);
+  expect((await dbq(folder, ["event", "3"])).out).toBe("event 3 is emitted: 1 task waited for it\n");
 });
 
 test("cancel takes the tree, and with --no-tree the task alone; a filter takes the trees", async () => {
@@ -184,11 +269,51 @@ test("cancel says that a task undoes its steps, show says what was not undone, a
   expect(await queue.awaitTaskCompletion(id)).toMatchObject({ status: "failed" });
   const shown = (await dbq(folder, ["show", String(id)])).out;
   expect(shown).toMatch(/^STEP +TOOK +VALUE +UNDO\ncharge +.* 7 +failed: Error: no bank\nnote .* 8$/m);
+  expect(shown).toMatch(
+    new RegExp(`^ {2}not undone +1 step: dbq retry ${id} --undo runs its undo again$`, "m"),
+  );
   isOpen = true;
   expect((await dbq(folder, ["retry", String(id), "--undo"])).out).toContain("undoes its steps");
   expect(await queue.awaitTaskCompletion(id)).toMatchObject({ status: "cancelled" });
+  expect((await dbq(folder, ["show", String(id)])).out).not.toMatch(/not undone/);
   const again = await dbq(folder, ["retry", String(id), "--undo"]);
   expect([again.code, again.err.includes("no step whose undo has failed")]).toEqual([2, true]);
+});
+
+test("show says of the undos of a completed task nothing, and of those of an unfinished one that they are wanted", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const flow = task(uniqueName("flow"), async () => {
+    await step("charge", () => 7, { undo: () => undefined });
+    await waitForEvent("paid");
+  });
+  await startedWorker(queue, { pollInterval: 50 });
+  const id = await queue.enqueueTask(flow);
+  await has(queue, "waiting", 1);
+  const shown = async () => (await dbq(folder, ["show", String(id)])).out;
+  expect(await shown()).toMatch(/^STEP +TOOK +VALUE +UNDO\ncharge +.* 7 +wanted$/m);
+  await queue.emitEvent("paid");
+  await queue.awaitTaskCompletion(id);
+  expect(await shown()).toMatch(/^STEP +TOOK +VALUE\ncharge +.* 7$/m);
+  expect((await dbqJson<Shown>(folder, ["show", String(id)])).run?.steps[0]?.undo).toBe("wanted");
+});
+
+test("on a terminal of 80 columns, show cuts long values so that the undos stand beside them", async () => {
+  const { folder, queue } = await folderWithQueue();
+  const flow = task(uniqueName("flow"), async () => {
+    await step("charge", () => "x".repeat(300), { undo: () => undefined });
+    await waitForEvent("never");
+  });
+  await startedWorker(queue, { pollInterval: 50 });
+  const id = await queue.enqueueTask(flow);
+  await has(queue, "waiting", 1);
+  const rowOf = async () => /^charge .*$/m.exec((await dbq(folder, ["show", String(id)])).out)?.[0] ?? "";
+  expect((await rowOf()).length).toBeGreaterThan(200);
+  const { columns } = process.stdout;
+  onTestFinished(() => void Object.assign(process.stdout, { columns }));
+  Object.assign(process.stdout, { columns: 80 });
+  const row = await rowOf();
+  expect(row).toMatch(/^charge +\d+ m?s +"x{38}… {2}wanted$/);
+  expect(row.length).toBeLessThanOrEqual(80);
 });
 
 test("retry --from-step runs that step and the later ones again", async () => {

@@ -416,6 +416,46 @@ test("the bars of a run that has ended span it, and those of an unfinished one g
   expect(lengths).toEqual([1_152, 1_152, 1_152, 1_280]);
 });
 
+test("the page of a run says of the undos of a completed task nothing", async () => {
+  const queue = await temporaryQueue();
+  await startedWorker(queue, { pollInterval: 50 });
+  const flow = task(uniqueName("flow"), async () => {
+    await step("charge", () => 7, { undo: () => undefined });
+    await waitForEvent("paid");
+  });
+  const id = await queue.enqueueTask(flow);
+  await vi.waitFor(async () => expect(await queue.listWaiting("paid")).toHaveLength(1), { timeout: 20_000 });
+  const desk = await openDesk({}, queue);
+  expect(wordsOf(await pageOf(desk, `/workflows/${id}`))).toMatch(/charge +undo: wanted/);
+  await queue.emitEvent("paid");
+  await queue.awaitTaskCompletion(id, { timeout: "20s" });
+  expect(wordsOf(await pageOf(desk, `/workflows/${id}`))).not.toContain("undo:");
+  expect((await runOf(desk, `/api/workflows/${id}`)).run.steps[0]?.undo).toBe("wanted");
+});
+
+test("the page of a run tells a wait whose time was over from an event without a payload", async () => {
+  const queue = await temporaryQueue();
+  await startedWorker(queue, { pollInterval: 50 });
+  const flow = task(uniqueName("flow"), async () => {
+    await waitForEvent("approved", { timeout: 1 });
+    await waitForEvent("signed");
+    await step("nothing", () => undefined);
+  });
+  await queue.emitEvent("signed");
+  const id = await queue.enqueueTask(flow);
+  await queue.awaitTaskCompletion(id, { timeout: "20s" });
+  const text = wordsOf(await pageOf(await openDesk({}, queue), `/workflows/${id}`));
+  expect(text).toMatch(
+    /approved Retry from hereits time was over.*signed Retry from herenull.*nothing Retry from here\d+ ms/,
+  );
+  const redact = (each: Task) => ({ ...each, args: ["***"] });
+  const hidden = wordsOf(await pageOf(await openDesk({ redact }, queue), `/workflows/${id}`));
+  expect([hidden.includes("its value is hidden"), hidden.includes("its time was over")]).toEqual([
+    true,
+    false,
+  ]);
+});
+
 test("what became of an undo is shown where a step has one", async () => {
   const desk = await openDesk();
   const id = await wide(desk, null, 2, 0);

@@ -1,5 +1,6 @@
 /** What workflows promise, on each database. */
-import { describe, expect, test } from "vitest";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { TestClock } from "../../../src/base/runtime/clock.ts";
 import { internalsOf } from "../../../src/features/queue.ts";
 import {
@@ -255,6 +256,73 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect((await queue.listLogs(id)).map(({ message }) => message)).toEqual(["before"]);
     });
 
+    test("channels tell that a task has begun to wait, and that a worker begins to undo its steps", async () => {
+      const queue = await start();
+      const told: unknown[] = [];
+      const hear = (message: unknown, channel: unknown) => told.push([channel, message]);
+      for (const channel of ["dbq:waiting", "dbq:undoing"]) {
+        subscribe(channel, hear);
+        onTestFinished(() => void unsubscribe(channel, hear));
+      }
+      const event = uniqueName("event");
+      const flow = named(async () => {
+        await step("charge", () => 1, { undo: () => undefined });
+        await settled([waitForEvent(event), sleep("cool-off", "1d")]);
+      });
+      const id = await queue.enqueueTask(flow);
+      await until(async () => told.length > 0);
+      await queue.cancelTask(id);
+      await end(queue, id);
+      const waits = [
+        { name: event, kind: "event", target: event },
+        { name: "cool-off", kind: "time", target: null },
+      ];
+      expect(told).toEqual([
+        ["dbq:waiting", { task: expect.objectContaining({ id, status: "waiting" }), waits }],
+        ["dbq:undoing", { task: expect.objectContaining({ id, status: "running", undoing: true }) }],
+      ]);
+    });
+
+    test("an argument of a child that cannot be stored is refused with the name of the child's function", async () => {
+      class Order {}
+      const queue = await start();
+      const part = named(async (_one: number, _order: unknown) => 1);
+      const flow = named(async () => await child(part, 1, { of: [new Order()] }), { maxRetries: 0 });
+      const { error } = await end(queue, await queue.enqueueTask(flow));
+      expect(error).toMatchObject({
+        name: "NotSerializableError",
+        message: expect.stringMatching(
+          `^task "${part.taskName}": args\\[1\\]\\.of\\[0\\]: an Order cannot be kept as JSON`,
+        ),
+      });
+    });
+
+    test("a retry from a step that is not stored names the first ten steps and children that are", async () => {
+      const queue = await start();
+      const part = named(async () => 1);
+      const flow = named(async () => {
+        await step("charge", () => ({ note: "x".repeat(3_000) }));
+        await child(part);
+        for (let n = 0; n < 10; n += 1) await step(`page ${n}`, () => n);
+      });
+      const id = await queue.enqueueTask(flow);
+      await end(queue, id);
+      const refused = async (one: number, fromStep: string) => {
+        const error = await queue.retryTask(one, { fromStep }).catch((thrown: unknown) => thrown);
+        expect(error).toBeInstanceOf(TypeError);
+        return (error as Error).message;
+      };
+      const pages = Array.from({ length: 8 }, (_, n) => `"page ${n}"`).join(", ");
+      expect(await refused(id, "ship")).toBe(
+        `retryTask: fromStep: task ${id} has stored no step "ship": it has "charge", ${JSON.stringify(part.taskName)}, ${pages}, and others`,
+      );
+      const plain = await queue.enqueueTask(part);
+      await end(queue, plain);
+      expect(await refused(plain, "a")).toBe(
+        `retryTask: fromStep: task ${plain} has stored no step "a": it has stored none`,
+      );
+    });
+
     test("retryTask keeps the steps; with fromStep, that one and the later ones run again", async () => {
       const queue = await start();
       const calls: string[] = [];
@@ -276,7 +344,9 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       await queue.retryTask(id);
       expect((await end(queue, id)).status).toBe("failed");
       expect(calls.join("")).toBe("abc");
-      await expect(queue.retryTask(id, { fromStep: "z" })).rejects.toThrow('has stored no step "z"');
+      await expect(queue.retryTask(id, { fromStep: "z" })).rejects.toThrow(
+        'has stored no step "z": it has "a", "b", "c"',
+      );
       fails = false;
       const waits = await queue.enqueueTask(
         named(async () => {

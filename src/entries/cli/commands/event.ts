@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { json, line } from "../output.ts";
 import { jsonValue, label } from "../parse.ts";
+import { tasksText } from "../text.ts";
 
 const examples = `
 Examples:
@@ -24,11 +25,19 @@ export function addEvent(program: Command): void {
 }
 
 async function emit(name: string, text: string, options: CommonOptions): Promise<void> {
+  const { countWaitingForEvent } = await import("../../../index.ts");
   const payload = jsonValue(text, "payload");
   await withExistingQueue(options, async (queue) => {
+    // Before the emit, which ends their waits.
+    const waited = await countWaitingForEvent(queue, name);
     const changed = await queue.emitEvent(name, payload);
-    if (options.json) json({ changed });
-    else if (changed) line(`event ${name} is emitted`);
-    else line(`there is an event ${name} already: nothing was changed`);
+    if (options.json) json(changed ? { changed, waited } : { changed });
+    else if (changed) line(`event ${name} is emitted: ${waitedText(waited)}`);
+    else line(`there is an event ${name} already, and the first one counts: nothing was changed`);
   });
 }
+
+const waitedText = (waited: number): string =>
+  waited === 0
+    ? "no task waits for it yet, and it is kept for 30 days"
+    : `${tasksText(waited)} waited for it`;

@@ -1,13 +1,23 @@
 import type { Command } from "commander";
 import { printable } from "../../../base/text/escapes.ts";
-import type { Attempt, Hold, Queue, Run, Task, TaskError, TaskLog, TaskWaits } from "../../../index.ts";
+import type {
+  Attempt,
+  Hold,
+  Queue,
+  Run,
+  Task,
+  TaskError,
+  TaskLog,
+  TaskPlace,
+  TaskWaits,
+} from "../../../index.ts";
 import { type CommonOptions, withExistingQueue } from "../database.ts";
 import { causesOf } from "../failure.ts";
 import { rateText } from "../health-tables.ts";
 import { block, type Cell, fact, json, line, table } from "../output.ts";
 import { taskId } from "../parse.ts";
 import { showingOf } from "../redact.ts";
-import { awaitedFacts, printRun, runRecord } from "../run-text.ts";
+import { awaitedFacts, notUndoneText, placeFacts, placeRecord, printRun, runRecord } from "../run-text.ts";
 import { errorText } from "../task-events.ts";
 import { columnsOf, exactMoment, jsonText, progressText, shortened } from "../text.ts";
 import { statusCell } from "./list.ts";
@@ -38,21 +48,22 @@ export function addShow(program: Command): void {
 }
 
 async function show(id: number, options: CommonOptions): Promise<void> {
-  const { redactOf, shownRun, TaskNotFoundError, taskWaits } = await import("../../../index.ts");
+  const { redactOf, shownRun, TaskNotFoundError, taskPlace, taskWaits } = await import("../../../index.ts");
   await withExistingQueue(options, async (queue) => {
     const found = await (options.json ? queue.getRun(id, { total: mostShown }) : runToPrint(queue, id));
     if (found === undefined) throw new TaskNotFoundError(id);
     const waits = await taskWaits(queue, found.task);
+    const place = await taskPlace(queue, found);
     const run = redactOf(queue) ? shownRun(found, await showingOf(queue)) : found;
-    const hidesSteps = "hidesSteps" in run && run.hidesSteps;
+    const hidesSteps = "hidesSteps" in run && run.hidesSteps === true;
     const { task } = run;
     // What an app has hidden of a task may be in its errors and lines of before, too.
     const attempts = (await queue.listAttempts(id)).map((one) =>
       hidesSteps ? { ...one, error: null } : one,
     );
     const logs = hidesSteps ? [] : await queue.listLogs(id);
-    if (options.json) json({ ...task, attempts, logs, ...waits, ...runRecord(run) });
-    else print(run, waits, attempts, logs);
+    if (options.json) json({ ...task, attempts, logs, ...waits, ...placeRecord(place), ...runRecord(run) });
+    else print(run, { waits, place, attempts, logs, hidesSteps });
   });
 }
 
@@ -64,19 +75,30 @@ async function runToPrint(queue: Queue, id: number): Promise<Run | undefined> {
   return task && { ...run, task };
 }
 
-function print(run: Run, waits: TaskWaits, attempts: readonly Attempt[], logs: readonly TaskLog[]): void {
+/** What is read of a task beside its run. */
+interface Details {
+  waits: TaskWaits;
+  place: TaskPlace;
+  attempts: readonly Attempt[];
+  logs: readonly TaskLog[];
+  hidesSteps: boolean;
+}
+
+function print(run: Run, { waits, place, attempts, logs, hidesSteps }: Details): void {
   const { task } = run;
   const undoing = task.undoing ? "(undoes its steps)" : "";
   line({ text: `task ${task.id}`, color: "bold" }, task.func, statusCell(task.status), undoing);
-  const all = [...factsOf(task), ...waitFacts(task, waits), ...awaitedFacts(run)];
+  const all = [...factsOf(task), ...placeFacts(place), ...waitFacts(task, waits), ...awaitedFacts(run)];
   const facts = all.filter(([, value]) => value !== "");
   const width = Math.max(...facts.map(([name]) => columnsOf(name))) + 2;
   for (const [name, value] of facts) line({ text: `  ${name}`.padEnd(width), color: "dim" }, value);
   if (task.error) printError(task, task.error, width);
+  const notUndone = notUndoneText(task);
+  if (notUndone !== "") fact("  not undone", width, notUndone);
   const { failure } = attempts.at(-1) ?? {};
   if (task.status === "failed" && failure)
     fact("  kind", width, `${failure} (dbq list --failure ${failure})`);
-  printRun(run);
+  printRun(run, hidesSteps);
   printAttempts(attempts, task.error);
   printLogs(logs, attempts);
 }

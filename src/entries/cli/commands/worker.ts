@@ -1,5 +1,6 @@
+import { subscribe } from "node:diagnostics_channel";
 import { type Command, Option } from "commander";
-import type { Queue, Show, Worker } from "../../../index.ts";
+import type { Queue, Show, Task, Worker } from "../../../index.ts";
 import { contextFile, type OpenContext, withContext } from "../context.ts";
 import {
   type CommonOptions,
@@ -20,6 +21,7 @@ import {
   queueNameOption,
   queuesOf,
 } from "../run-options.ts";
+import { type NamedWait, waitsText } from "../run-text.ts";
 import { attemptEnds, Shutdown } from "../shutdown.ts";
 import { onExceptions, surviveRejections } from "../stray.ts";
 import { printChange } from "../task-events.ts";
@@ -133,6 +135,16 @@ async function run(
   announce("stopped", { worker: id }, options);
 }
 
+/** Prints when workflows begin to wait and to undo their steps. The only worker of this process runs them. */
+function printWorkflows(show: Show, asJson: true | undefined): void {
+  const print = (event: string, message: unknown) => {
+    const { task, waits } = message as { task: Task; waits?: readonly NamedWait[] };
+    const about = waits === undefined ? {} : { message: waitsText(waits) };
+    printChange({ time: new Date(), event, task: show(task), ...about }, asJson);
+  };
+  for (const event of ["waiting", "undoing"]) subscribe(`dbq:${event}`, (message) => print(event, message));
+}
+
 /** Prints the worker's events. */
 function printEvents(worker: Worker, show: Show, options: WorkerCommandOptions): void {
   if (!options.quiet) {
@@ -140,6 +152,7 @@ function printEvents(worker: Worker, show: Show, options: WorkerCommandOptions):
       worker.on(event, (task) => printChange({ time: new Date(), event, task: show(task) }, options.json));
     }
   }
+  if (!options.quiet) printWorkflows(show, options.json);
   worker.on("rescued", ({ workerId, tasks }) => announce("rescued", { tasks, of: workerId }, options));
   worker.on("error", (error, where) => logError(error, where, options.json));
 }

@@ -251,7 +251,7 @@ const StepLine: FC<{ step: RunStep; of: ShownRun; id: string; isHidden: boolean;
         ) : (
           ""
         )}
-        <Undo step={step} />
+        <Undo step={step} isCompleted={task.status === "completed"} />
         {isHidden ? (
           <small class="args">its value is hidden</small>
         ) : (
@@ -264,9 +264,9 @@ const StepLine: FC<{ step: RunStep; of: ShownRun; id: string; isHidden: boolean;
   </li>
 );
 
-/** Whether what the step has done was undone, where it is to be. */
-const Undo: FC<{ step: RunStep }> = ({ step: { undo, undoError } }) =>
-  undo === undefined ? (
+/** Whether what the step has done was undone, where it is to be. Of a task that has completed, nothing is undone any more. */
+const Undo: FC<{ step: RunStep; isCompleted: boolean }> = ({ step: { undo, undoError }, isCompleted }) =>
+  undo === undefined || (isCompleted && undo === "wanted") ? (
     <></>
   ) : (
     <>
@@ -275,8 +275,10 @@ const Undo: FC<{ step: RunStep }> = ({ step: { undo, undoError } }) =>
     </>
   );
 
-const Value: FC<{ step: RunStep; id: string }> = ({ step: { value, error, cut: isCut }, id }) => {
+const Value: FC<{ step: RunStep; id: string }> = ({ step: { value, error, startedAt, cut: isCut }, id }) => {
   if (error) return <Thrown error={error} />;
+  // Only a wait has no start. An event gives it a value; without one, it was a sleep, or the event did not come in time.
+  if (value === undefined && startedAt === null) return <small>its time was over</small>;
   const text = isCut ? String(value) : value === undefined ? "" : (JSON.stringify(value) ?? "");
   const short = cut(text);
   if (short === text) return <small class="args">{text}</small>;

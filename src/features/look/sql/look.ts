@@ -153,29 +153,30 @@ export class LookOperations {
     most: number,
     characters: number,
   ): Program<TaskBeginning[]> {
-    const among = this.#among(filter, most);
-    const where = sql`${among} and ${this.#within({ after, from: undefined })}`;
-    return yield* this.#list(where, filter, limit, characters);
+    const where = sql`${this.#isAmong(filter, most)} and ${this.#within({ after, from: undefined })}`;
+    return yield* this.#list(where, limit, characters);
   }
 
   countFew(filter: TaskFilter, most: number): Program<number> {
-    return this.#count(this.#among(filter, most), filter);
+    return this.#count(this.#isAmong(filter, most));
   }
 
   countRange(filter: TaskFilter, range: IdRange): Program<number> {
-    return this.#count(this.#within(range), filter);
+    return this.#count(this.#isInRange(filter, range));
   }
 
-  *#count(where: SQL, filter: TaskFilter): Program<number> {
-    const [row] = yield* rowsOnce(
-      sql`select count(*) from dbq_tasks where ${where} and ${this.#queries.matching(filter)}`,
-    );
+  *#count(where: SQL): Program<number> {
+    const [row] = yield* rowsOnce(sql`select count(*) from dbq_tasks where ${where}`);
     return Number(row?.[0] ?? 0);
   }
 
-  #among(filter: TaskFilter, most: number): SQL {
+  #isAmong(filter: TaskFilter, most: number): SQL {
     const found = this.#found(filter, most) ?? sql.raw("select id from dbq_tasks where 1 = 0");
-    return sql`id in (select id from (${found}) as found)`;
+    return sql`id in (select id from (${found}) as found) and ${this.#queries.matching(filter)}`;
+  }
+
+  #isInRange(filter: TaskFilter, range: IdRange): SQL {
+    return sql`${this.#within(range)} and ${this.#queries.matchingInRange(filter)}`;
   }
 
   *span(after: number | undefined, most: number): Program<{ rows: number; from: number | null }> {
@@ -187,13 +188,13 @@ export class LookOperations {
   }
 
   listRange(filter: TaskFilter, limit: number, range: IdRange, characters: number): Program<TaskBeginning[]> {
-    return this.#list(this.#within(range), filter, limit, characters);
+    return this.#list(this.#isInRange(filter, range), limit, characters);
   }
 
-  *#list(where: SQL, filter: TaskFilter, limit: number, characters: number): Program<TaskBeginning[]> {
+  *#list(where: SQL, limit: number, characters: number): Program<TaskBeginning[]> {
     const found = yield* rowsOnce(sql`
       select ${beginningColumns(this.#d, characters)} from dbq_tasks
-      where ${where} and ${this.#queries.matching(filter)} order by id desc limit ${limit}`);
+      where ${where} order by id desc limit ${limit}`);
     return found.map((row) => toTaskBeginning(row, characters));
   }
 
@@ -223,7 +224,7 @@ export class LookOperations {
     );
     const found = yield* rowsOnce(sql`
       select id, ${sql.join(columns, sql`, `)} from dbq_tasks
-      where ${this.#within(range)} and ${this.#queries.matching(filter)} order by id desc`);
+      where ${this.#isInRange(filter, range)} order by id desc`);
     return found.map(([id, ...texts]) => ({ id: int(id), text: texts.map(String).join("\n") }));
   }
 
@@ -279,14 +280,12 @@ export class LookOperations {
 
   /** The rows are locked first: what matches then does not change before it is deleted. */
   *deleteEach(ids: readonly number[], still?: TaskFilter): Program<number[]> {
-    const deletable = yield* rows(this.#s.deletable, { ids: JSON.stringify(ids) });
-    const matching = new Set(
-      yield* this.#matching(
-        deletable.map(([id]) => Number(id)),
-        still,
-      ),
+    const locked = yield* rows(this.#s.deletable, { ids: JSON.stringify(ids) });
+    const deletable = yield* this.#matching(
+      locked.map(([id]) => Number(id)),
+      still,
     );
-    return yield* this.#maintenance.removed(deletable.filter(([id]) => matching.has(Number(id))));
+    return yield* this.#maintenance.removed(deletable.map((id) => [id]));
   }
 
   // ---- what was done -------------------------------------------------------------------------

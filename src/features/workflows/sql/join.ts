@@ -74,6 +74,7 @@ export function workflowMethods({ run, write, writeOnce }: Runner, ops: Workflow
     steps: (taskId) => run(() => steps.steps(taskId)),
     firstSteps: (taskId, limit, characters) => run(() => steps.firstSteps(taskId, limit, characters)),
     step: (taskId, name) => run(() => steps.named(taskId, name)),
+    stepNames: (taskId, limit) => run(() => steps.stepNames(taskId, limit)),
     countSteps: (taskId) => run(() => steps.countSteps(taskId)),
     lastActive: (most, before = Number.MAX_SAFE_INTEGER) => run(() => steps.lastActive(most, before)),
     waits: (taskIds) => run(() => waits.waits(taskIds)),

@@ -75,6 +75,9 @@ function stepStatements(d: Dialect) {
 
     steps: (p) => sql`select ${all} from dbq_steps where task_id = ${p.taskId} order by seq, id`,
 
+    stepNames: (p) =>
+      sql`select name from dbq_steps where task_id = ${p.taskId} order by seq, id ${d.atMost(p.limit)}`,
+
     countSteps: (p) => sql`
       select count(*) from dbq_steps where task_id = ${p.taskId} and child_id is null`,
 
@@ -171,6 +174,10 @@ export class StepOperations {
     return found.map((row) =>
       characters === undefined ? toStoredStep(row) : toStepBeginning(row, characters),
     );
+  }
+
+  *stepNames(taskId: number, limit: number): Program<string[]> {
+    return (yield* rows(this.#s.stepNames, { taskId, limit })).map(([name]) => String(name));
   }
 
   *countSteps(taskId: number): Program<number> {
