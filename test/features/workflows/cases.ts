@@ -1225,7 +1225,7 @@ export function workflowCases(database: string, place: () => Promise<string>): v
         status: "failed",
         error: { code: "DBQ_INVALID_ARGUMENTS" },
       });
-      await expect(async () => await queue.enqueueChain([[count], [count]])).rejects.toThrow(
+      await expect(async () => await queue.enqueueChain([[count] as never, [count]])).rejects.toThrow(
         "expected a text",
       );
     });
