@@ -18,8 +18,6 @@ export class Calls {
   /** When each call that runs times out, by the clock; `Infinity`: it has no timeout. */
   readonly #deadlines = new Map<TaskRecord, number>();
   readonly #thrown = new Map<TaskRecord, unknown>();
-  /** Of each call that runs, what `currentTask()` gives in it. */
-  readonly #current = new Map<TaskRecord, unknown>();
 
   constructor(host: CallHost) {
     this.#host = host;
@@ -34,15 +32,14 @@ export class Calls {
   /** Forgets a call that has ended. Returns what it threw. */
   end(record: TaskRecord): { error: unknown } | undefined {
     this.#deadlines.delete(record);
-    this.#current.delete(record);
     const threw = this.#thrown.has(record) ? { error: this.#thrown.get(record) } : undefined;
     this.#thrown.delete(record);
     return threw;
   }
 
-  /** @param current what `currentTask()` gives */
-  has(current: unknown): boolean {
-    return [...this.#current.values()].includes(current);
+  /** Whether the function of this task runs. */
+  has(id: number | undefined): boolean {
+    return [...this.#deadlines.keys()].some((record) => record.id === id);
   }
 
   /** What the running attempt of this task has thrown. */
@@ -66,7 +63,6 @@ export class Calls {
     const { record, definition } = execution;
     const limit = record.timeout ?? definition.call.timeout ?? Number.POSITIVE_INFINITY;
     this.#deadlines.set(record, this.#host.clock.now() + limit);
-    this.#current.set(record, execution.current);
     if (this.#host.signal) addSignal(execution, this.#host.signal);
     const threw = (error: unknown) =>
       void this.#thrown.set(record, FinalFailure.isOne(error) ? error.cause : error);

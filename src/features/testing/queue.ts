@@ -161,7 +161,7 @@ class Kit {
 
   advance(by: unknown, given: unknown): Promise<void> {
     const { drain = false } = readAdvanceOptions(given);
-    const caller = runningAttempt()?.current;
+    const caller = runningAttempt()?.current.id;
     if ([...this.#runners.keys()].some((runner) => runner.isOfAdvance && runner.isCalling(caller)))
       return Promise.reject(
         new Error(

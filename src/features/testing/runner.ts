@@ -346,9 +346,9 @@ export class TestRunner extends WorkerEmitter {
     return this.#options.isOfAdvance === true;
   }
 
-  /** Whether the function of this running task is one that it has called. */
-  isCalling(current: unknown): boolean {
-    return this.#calls.has(current);
+  /** Whether it has called the function of this task, which runs still. */
+  isCalling(id: number | undefined): boolean {
+    return this.#calls.has(id);
   }
 
   /** The time by which the next of the running functions times out; undefined: none does. */

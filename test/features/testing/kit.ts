@@ -3,7 +3,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import "../../../src/features/testing/vitest.ts";
 import { type TestQueue, type TestQueueOptions, testQueue } from "../../../src/features/testing/index.ts";
-import { child } from "../../../src/features/workflows/steps.ts";
+import { child, step } from "../../../src/features/workflows/steps.ts";
 import {
   CancelTask,
   currentTask,
@@ -290,15 +290,18 @@ export function kitTests(target: () => Promise<string>): void {
   test("a function moves the clock in a drain, and is refused that in an advance that waits for it", async () => {
     const q = await opened();
     const moves = task(uniqueName(), async () => await q.advance("1h"));
-    await q.enqueueTask(moves);
-    expect(await q.drain()).toMatchObject({ completed: 1 });
-    const id = await q.enqueueTask(moves.with({ maxRetries: 0 }));
+    const movesInStep = task(uniqueName(), async () => await step("move", async () => await q.advance("1h")));
+    await q.enqueueTasks([[moves], [movesInStep]]);
+    expect(await q.drain()).toMatchObject({ completed: 2 });
+    const once = { maxRetries: 0 };
+    const ids = await q.enqueueTasks([[moves.with(once)], [movesInStep.with(once)]]);
     await q.advance("1m", { drain: true });
-    expect(await q.getTask(id)).toMatchObject({
-      status: "failed",
-      error: { message: expect.stringMatching(/^advance: an advance that drains runs this function/) },
-    });
-    expect(q.now()).toEqual(new Date(start + hour + minute));
+    for (const id of ids)
+      expect(await q.getTask(id)).toMatchObject({
+        status: "failed",
+        error: { message: expect.stringMatching(/^advance: an advance that drains runs this function/) },
+      });
+    expect(q.now()).toEqual(new Date(start + 2 * hour + minute));
   });
 
   test("one attempt runs with its retry count, context, kwargs and signal", async () => {
