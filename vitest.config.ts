@@ -106,8 +106,8 @@ const tiers: Record<string, Tier> = {
   rest: {
     alone: { include: ownProcessOfLong },
     together: { include: [long], exclude: ownProcessOfLong },
-    // They wait more than they compute: three files at a time left half of two cores idle.
-    maxWorkers: few + 2,
+    // Three files at a time left half of two cores idle.
+    maxWorkers: few + 1,
   },
   // `npm run faults`, a part of `npm run check`
   faults: { alone: { include: [faults] }, maxWorkers: few },
