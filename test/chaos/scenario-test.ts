@@ -6,6 +6,9 @@ import { backendOf, type Kind } from "./backends/backend.ts";
 import { onLinux } from "./linux.ts";
 import { format, runScenario, type Scenario } from "./scenario.ts";
 
+/** Milliseconds, for a scenario that hangs. */
+const longest = 240_000;
+
 /** On a file, or on a server of this kind that the scenario starts. */
 export function proves(scenario: Scenario, kind: Kind = "sqlite"): void {
   const server = kind === "sqlite" ? undefined : `${kind}://`;
@@ -14,7 +17,7 @@ export function proves(scenario: Scenario, kind: Kind = "sqlite"): void {
   const skips = unable !== undefined && process.env.DBQ_REQUIRE_ALL !== "1";
   if (skips) console.log(`${name} is skipped: ${unable}`);
   onLinux(name, () => {
-    test.skipIf(skips)(scenario.about, { timeout: 120_000 }, async () => {
+    test.skipIf(skips)(scenario.about, { timeout: longest }, async () => {
       if (unable !== undefined) throw new Error(`cannot run here: ${unable}`);
       await runAsTest(scenario, scenario.amounts.test, server);
     });
@@ -25,7 +28,7 @@ export function proves(scenario: Scenario, kind: Kind = "sqlite"): void {
 export function provesOn(server: Server, scenario: Scenario, amount: number): void {
   const name = server.url === undefined ? scenario.name : `${scenario.name} on ${backendOf(server.url).name}`;
   onLinux(name, () => {
-    test.skipIf(isMissing(server))(scenario.about, { timeout: 120_000 }, () =>
+    test.skipIf(isMissing(server))(scenario.about, { timeout: longest }, () =>
       runAsTest(scenario, amount, server.url),
     );
   });
