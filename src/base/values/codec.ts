@@ -10,7 +10,7 @@ import { NotSerializableError, PayloadTooLargeError, TaskCorruptError } from "..
 import type { JsonObject } from "../../task.ts";
 import { kindOf, show } from "../options/durations.ts";
 import { changedNumberIn } from "../text/numbers.ts";
-import { keyText, refuseUnreadable, sealedArgument } from "./sealed.ts";
+import { keyText, refuseUnreadable, refuseUnreadableArguments } from "./sealed.ts";
 
 /** Deeper values are refused: recursive readers of the row, in any language, have a finite stack. */
 export const maxDepth = 100;
@@ -67,7 +67,7 @@ export function checkSize(what: string, limit: number, ...texts: readonly string
 /** @throws TaskCorruptError; as `refuseUnreadable` */
 export function decodeArgs(text: string): unknown[] {
   if (text === "[]") return [];
-  refuseUnreadable(sealedArgument(text)?.sealed ?? text, "args");
+  refuseUnreadableArguments(text, "args");
   const value = decode(text, "args");
   if (!Array.isArray(value))
     throw new TaskCorruptError("args", `expected a JSON array, got ${describe(value)}`);

@@ -87,3 +87,7 @@ export function refuseUnreadable(text: string, column: string): void {
   const [, why, what = column] = text.split(/:(\w+):(.*)/s);
   throw why === "clear" ? new NotEncryptedError(what) : new DecryptionFailedError(what);
 }
+
+/** The same for arguments, of which the last one may be sealed. */
+export const refuseUnreadableArguments = (text: string, column: string): void =>
+  refuseUnreadable(sealedArgument(text)?.sealed ?? text, column);

@@ -224,7 +224,7 @@ async function mustBeSame(
   for (const column of columns) mustBeReadable(json?.[column], column);
 }
 
-/** @throws BadQuery for what is encrypted with a key that is not here, or was changed, or is no JSON of its column */
+/** @throws BadQuery if the text cannot be read: its key is not here, somebody has changed it, or it is not the JSON of this column */
 function mustBeReadable(text: string | undefined, column: "args" | "kwargs" | "meta"): void {
   if (text === undefined) return;
   try {

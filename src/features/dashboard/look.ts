@@ -251,7 +251,7 @@ export class Look {
   ): Promise<BulkResult & { next: number | null }> {
     const { store } = internalsOf(queue);
     const action = actionOn(queue, kind, { reason, changes });
-    return await actOnAll(store, readCountFilter(filter), action, { ...walk, onlyAsFound: kind === "retry" });
+    return await actOnAll(store, readCountFilter(filter), action, walk);
   }
 
   /** The last actions about this target, or about any; newest first. @throws DatabaseError */

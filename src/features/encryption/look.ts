@@ -2,7 +2,7 @@
 
 import { waitsForStart } from "../../base/tasks/pending.ts";
 import { cutTexts } from "../../base/values/cut-texts.ts";
-import { hasSealed, refuseUnreadable, sealedArgument } from "../../base/values/sealed.ts";
+import { hasSealed, refuseUnreadableArguments } from "../../base/values/sealed.ts";
 import type { TaskStore } from "../../store.ts";
 import type { TaskBeginning, TaskRecord } from "../../task.ts";
 import { type EditRead, editAsRead, type LookStore, type TaskEdit } from "../look/contract.ts";
@@ -76,7 +76,7 @@ async function sealEdit(
 }
 
 function readable(text: string, column: string): string {
-  refuseUnreadable(sealedArgument(text)?.sealed ?? text, column);
+  refuseUnreadableArguments(text, column);
   return text;
 }
 

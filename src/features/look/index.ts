@@ -37,10 +37,7 @@ function methodsOf(queue: CoreQueue): LookMethods {
     const { reason = `cancelled by queue.${owner}`, ...walk } = given;
     const read = readBulkFilter(filter, owner);
     const action = bulkAction({ store, wakeups }, kind, reason);
-    const { changed, skipped } = await actOnAll(store, read, action, {
-      ...walk,
-      onlyAsFound: kind === "retry",
-    });
+    const { changed, skipped } = await actOnAll(store, read, action, walk);
     return { changed, skipped };
   };
   return {

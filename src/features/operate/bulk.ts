@@ -17,11 +17,15 @@ const batch = 100;
 /** Tasks that are found at once: where an index holds few, each search reads them all. */
 const page = 1_000;
 
-/**
- * Acts on these tasks in one transaction, and returns those that it changed.
- * @param still only those that match this filter as the transaction sees them @default all of them
- */
-export type BulkAction = (ids: readonly number[], still?: TaskFilter) => Promise<number[]>;
+export interface BulkAction {
+  /**
+   * Acts on these tasks in one transaction, and returns those that it changed.
+   * @param still only those that match this filter as the transaction sees them @default all of them
+   */
+  (ids: readonly number[], still?: TaskFilter): Promise<number[]>;
+  /** Whether it leaves tasks alone that have changed since they were found, though they match still. @default false */
+  onlyAsFound?: boolean;
+}
 
 /** What can be done to many tasks. */
 export type BulkKind = "retry" | "cancel" | "delete";
@@ -43,12 +47,14 @@ export function bulkAction(
     cancel: (ids: readonly number[], still?: TaskFilter) => look.cancelEach(ids, error, still),
     delete: (ids: readonly number[], still?: TaskFilter) => look.deleteEach(ids, onKept, still),
   }[kind];
-  return async (ids, still) => {
+  const action: BulkAction = async (ids, still) => {
     const changed = await act(ids, still);
     wakeups.taskChanged(changed);
     wakeups.workAdded();
     return changed;
   };
+  action.onlyAsFound = kind === "retry";
+  return action;
 }
 
 /** @throws TypeError for wrong options */
@@ -80,8 +86,6 @@ export interface Walk extends BulkOptions {
   text?: string | undefined;
   /** Milliseconds after which a search for tasks ends: `next` says where it goes on. @default Infinity */
   budget?: number | undefined;
-  /** Whether it leaves tasks alone that have changed since they were found, though they match still. @default false */
-  onlyAsFound?: boolean;
 }
 
 /** What an action on many tasks needs of a store. */
@@ -104,7 +108,6 @@ export async function actOnAll(
     isOneStep = false,
     text,
     budget,
-    onlyAsFound = false,
   }: Walk,
 ): Promise<BulkResult & { next: number | null }> {
   const done: BulkResult = { changed: 0, skipped: 0 };
@@ -119,7 +122,7 @@ export async function actOnAll(
   };
   // No query asks again whether a task has the text.
   const idsOf = async (tasks: readonly TaskBeginning[]) =>
-    onlyAsFound || text !== undefined ? await unchangedAmong(store, tasks) : exactIds(tasks);
+    act.onlyAsFound || text !== undefined ? await unchangedAmong(store, tasks) : exactIds(tasks);
   aborted?.throwIfAborted();
   for (let position = after; ; ) {
     const left = Math.min(isOneStep ? batch : page, limit - done.changed - done.skipped);
@@ -164,13 +167,13 @@ function retryEach(store: { look: LookStore }): BulkAction {
       return await store.look.retryEach(ids, still);
     } catch {
       const changed: number[] = [];
-      for (const id of ids)
-        changed.push(...((await store.look.retryEach([id], still).catch(unlessDuplicate)) ?? []));
+      for (const id of ids) changed.push(...(await store.look.retryEach([id], still).catch(noneIfDuplicate)));
       return changed;
     }
   };
 }
 
-function unlessDuplicate(error: unknown): undefined {
+function noneIfDuplicate(error: unknown): number[] {
   if (!(error instanceof DuplicateTaskError)) throw error;
+  return [];
 }

@@ -42,7 +42,7 @@ export interface RunnerOptions {
   readonly signal?: AbortSignal | undefined;
   /** No attempt begins after one that failed. */
   readonly stopAtFailure?: boolean;
-  /** An `advance` waits for what it runs. */
+  /** Whether an `advance` waits until this runner has run what is due. @default false */
   readonly isOfAdvance?: boolean;
   /** Called with each claimed task before its attempt begins. */
   onClaimed?(record: TaskRecord): Promise<void>;

@@ -1,4 +1,4 @@
-/** What logs are told of workflows: that a task has begun to wait, and that it begins to undo its steps. */
+/** Publishes, for logs, that the task of a workflow has begun to wait, or begins to undo its steps. */
 import { toTask } from "../../base/values/records.ts";
 import { undoingChannel, waitingChannel } from "../../events.ts";
 import type { TaskRecord } from "../../task.ts";

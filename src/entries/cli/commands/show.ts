@@ -75,7 +75,7 @@ async function runToPrint(queue: Queue, id: number): Promise<Run | undefined> {
   return task && { ...run, task };
 }
 
-/** What is read of a task beside its run. */
+/** What `dbq show` prints of a task besides its run. */
 interface Details {
   waits: TaskWaits;
   place: TaskPlace;

@@ -55,6 +55,10 @@ const nameAndGroup = (scope: LimitScope | undefined): Params | undefined =>
 const sumFor = (name: string, inUse: readonly Row[]): number =>
   sumOf(inUse.filter(([, uses]) => namesIn(uses).includes(name)));
 
+/** Without the throttles that have ended at this time. */
+const inForceAt = (now: number, records: readonly LimitRow[]): LimitRow[] =>
+  records.map((row) => ((row.throttledUntil ?? now) > now ? row : { ...row, throttledUntil: null }));
+
 /** When a limit lets the next task start whose rate is in this state, in milliseconds since 1970; null: it does now. */
 function nextFree(
   rate: RateValues | null,
@@ -267,8 +271,7 @@ export class LimitOperations {
   *inForce(): Program<LimitRow[]> {
     const records = yield* this.records();
     if (records.every(({ throttledUntil }) => throttledUntil === null)) return records;
-    const now = yield* this.#now();
-    return records.map((row) => ((row.throttledUntil ?? now) > now ? row : { ...row, throttledUntil: null }));
+    return inForceAt(yield* this.#now(), records);
   }
 
   *#now(): Program<number> {
@@ -377,9 +380,9 @@ export class LimitOperations {
 
   *about({ id, queueName, func, groupKey }: TaskPlace): Program<LimitsOfTask> {
     const group = groupKey ?? "";
-    const records = yield* this.inForce();
-    const inUse = records.length === 0 ? [] : yield* rows(this.#s.inUse);
     const now = yield* this.#now();
+    const records = inForceAt(now, yield* this.records());
+    const inUse = records.length === 0 ? [] : yield* rows(this.#s.inUse);
     const inGroup = {
       running: yield* this.#runningIn(func, groupKey),
       tat: (yield* this.#get({ kind: "group", name: func, group }))?.tat ?? null,
