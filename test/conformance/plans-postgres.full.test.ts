@@ -138,6 +138,7 @@ const hot: readonly [name: string, index: RegExp, use: (store: FullStore) => Pro
   ],
   ["progress of watched tasks", /dbq_tasks_pkey/, (s) => s.taskProgress(some)],
   ["a page of the list", /dbq_tasks_pkey/, (s) => s.list({}, 50, 10_000)],
+  ["tasks that have ended last", /dbq_tasks_finished/, endedLast],
   ["a range of a request with very many tasks", /dbq_tasks_pkey/, listRange],
   ["cancel", /dbq_tasks_pkey/, async (s) => s.cancel(await insertOne(s), "{}")],
 ];
@@ -174,6 +175,14 @@ async function listRange(s: FullStore) {
   const range = { after: 10_500, from: 10_000 };
   expect(await s.look.listRange({ requestId: "import" }, 50, range, 100)).toHaveLength(50);
   expect(await s.look.countRange({ requestId: "import" }, range)).toBe(500);
+}
+
+/** Beside a head that fewer tasks than `enough` have overtaken. */
+async function endedLast(s: FullStore) {
+  const { rows } = await schema.client.query("select min(id) as id from dbq_tasks where func = 'other1'");
+  const [taskId, place] = [Number(rows[0].id), { queueName: "default", func: "other1", priority: 1 }];
+  const head = { ...place, taskId, group: null, age: 60_000 };
+  return await s.causes.started([head], { next: 20, ended: 400, enough: 1_000 });
 }
 
 async function promoteDue(s: FullStore) {

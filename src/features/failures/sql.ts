@@ -5,7 +5,7 @@ import { groupBy } from "../../base/values/group-by.ts";
 import { DatabaseError } from "../../errors.ts";
 import { columnsOf, listed, positionsIn } from "../../stores/sql/columns.ts";
 import type { Dialect, Params, Row } from "../../stores/sql/dialect.ts";
-import { largestId, sumOfCounts } from "../../stores/sql/exact-ids.ts";
+import { largestId } from "../../stores/sql/exact-ids.ts";
 import { count, type Program, type Runner, rows, rowsOnce, transaction } from "../../stores/sql/program.ts";
 import { int, intOrNull, sumOf } from "../../stores/sql/rows.ts";
 import { clockOf, itemColumns, itemOf, type Statement } from "../../stores/sql/statements.ts";
@@ -115,7 +115,7 @@ function readStatements(d: Dialect) {
           and id = (select max(id) from dbq_tasks where failure is not null and failure = ${kind}))`,
 
     times: (p) => sql`
-      select id, part, ${sumOfCounts} from (
+      select id, part, ${d.sum("count")} from (
         select id, ${d.millis(sql.raw("minute"))} - ${d.millis(sql.raw("minute"))} % ${d.integer(p.step)} as part, count
         from ${d.objects(p.asked, asked)} ${d.joinEach} dbq_failures
         where id = ${kind} and span in (1, 60) and minute >= ${d.time(d.integer(p.from))}) as parts
@@ -220,7 +220,7 @@ export class FailureOperations {
       select id, count from dbq_failures
       where span = ${sql.raw(String(span))} and minute >= ${d.time(d.integer(begin))} ${named}`;
     const found = yield* rowsOnce(sql`
-      select id, ${sumOfCounts} as attempts from (
+      select id, ${d.sum("count")} as attempts from (
         ${part(minute, Math.floor(from / minuteMs) * minuteMs)} union all ${part(hour, hourOf(from))}) as parts
       group by id order by attempts desc, id limit ${most}`);
     return found.map(([id, attempts]) => ({ id: String(id), count: Number(attempts) }));

@@ -6,7 +6,6 @@ import { groupBy } from "../../base/values/group-by.ts";
 import { Histogram } from "../../base/values/histogram.ts";
 import { columnsOf, listed, positionsIn } from "../../stores/sql/columns.ts";
 import type { Dialect, Row } from "../../stores/sql/dialect.ts";
-import { sumOfCounts } from "../../stores/sql/exact-ids.ts";
 import { count, type Program, type Runner, rows, rowsOnce, transaction } from "../../stores/sql/program.ts";
 import { int, sumOf } from "../../stores/sql/rows.ts";
 import { clockOf, itemColumns, itemOf, type Statement } from "../../stores/sql/statements.ts";
@@ -353,7 +352,7 @@ export class StatsOperations {
       sql`span = 1 and worker_id > '' and ${since(from)}`,
     ].map((rowsOf) => sql`select queue_name, func, outcome, count from dbq_stats where ${rowsOf}`);
     const found = yield* rowsOnce(sql`
-      select queue_name, func, outcome, ${sumOfCounts} from (${sql.join(parts, sql` union all `)}) as parts
+      select queue_name, func, outcome, ${d.sum("count")} from (${sql.join(parts, sql` union all `)}) as parts
       group by ${d.exact("queue_name")}, ${d.exact("func")}, outcome`);
     return found.map(([queueName, func, outcome, sum]) => ({
       ...{ queueName: String(queueName), func: String(func), outcome: String(outcome) },

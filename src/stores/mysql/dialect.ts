@@ -79,6 +79,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   // As text, since mysql2 reads 90.28571428571429 as 90.28571428571428.
   real: (column) => sql`cast(${column} as char)`,
   // `=` uses the index; the bytes are compared too, since the collation ignores spaces at the end.
+  sum: (column) => sql.raw(`sum(${column})`),
   withoutIndex: (column) => column,
   same: (column, parameter) =>
     sql`${sql.raw(column)} = ${parameter} and cast(${sql.raw(column)} as binary) = ${bytes(parameter)}`,

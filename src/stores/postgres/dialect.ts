@@ -83,6 +83,7 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   text: (column) => sql`${column}::text`,
   real: (column) => sql`${column}`,
   same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
+  sum: (column) => sql.raw(`sum(${column})`),
   // Sessions of dbq plan for any values: for such a plan, the index of a request looks better than 500 ids, also where the request
   // has very many tasks, and each range would read them all. Not `column || ''`, which tells the planner that no row of a partial
   // index is missing.

@@ -91,6 +91,8 @@ export interface Dialect {
   text: Around;
   /** A column of floating-point numbers; as text where the driver would round them. */
   real: Around;
+  /** The sum of a column of whole numbers; beyond 2^63 too, which only another program can have written. */
+  sum: (column: string) => SQL;
   /** Whether a column equals a name, byte by byte, whatever the database's collation takes for equal. */
   same: (column: string, parameter: unknown) => SQL;
   /** A column of names as an expression that no index has, where a planner would prefer the index to a range of ids. */

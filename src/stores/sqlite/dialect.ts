@@ -51,6 +51,8 @@ export const sqliteDialect: Dialect = {
   text: (column) => sql`${column}`,
   real: (column) => sql`${column}`,
   same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
+  // Of whole numbers it would be one, and beyond 2^63 an error.
+  sum: (column) => sql.raw(`sum(${column} * 1.0)`),
   withoutIndex: (column) => column,
   holdsKey: (key) => sql`unique_key = ${key} and ${sql.raw(holds)}`,
   keysAfter: (key) => sql`unique_key > ${key} and ${sql.raw(holdsKey)} order by unique_key`,

@@ -16,6 +16,7 @@ describe.skipIf(isMissing(server))("a transaction of the app on Postgres", () =>
     "enable_mergejoin",
     "jit",
     "plan_cache_mode",
+    "max_parallel_workers_per_gather",
   ])("has the server's own %s", async (name) => {
     const schema = await newSchema();
     onTestFinished(schema.drop);
