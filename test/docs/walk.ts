@@ -34,7 +34,6 @@ export class Walk {
   readonly #replaced: Readonly<Record<string, string>>;
   readonly #workers: Background[] = [];
   #lastOutput = "";
-  #changed = false;
 
   /** @param installation a project of it becomes the reader's folder */
   constructor(installation: Installation, name: string, replaced: Readonly<Record<string, string>> = {}) {
@@ -49,9 +48,14 @@ export class Walk {
   async step(block: Code): Promise<void> {
     const place = `${block.page}:${block.line}`;
     if (runsTypeScript && block.text.startsWith("# only for Node before 22.18")) return;
-    if (["js", "ts"].includes(block.language)) this.#write(block);
+    if (["js", "ts"].includes(block.language)) await this.#write(block);
     else if (block.language === "sh") await this.#runAll(place, block.text);
     else if (block.language === "text") await this.#expectOutput(place, block.text);
+  }
+
+  /** Ends the walk: all files compile together, as the page leaves them. */
+  async end(): Promise<void> {
+    await this.#compile();
   }
 
   /** Stops the workers as Ctrl-C does. @returns what each of them has printed */
@@ -59,17 +63,20 @@ export class Walk {
     return await Promise.all(this.#workers.map((worker) => worker.stop()));
   }
 
-  #write({ page, line, text }: Code): void {
+  async #write({ page, line, text }: Code): Promise<void> {
     const name = /^\/\/ ([\w.-]+)\n/.exec(text)?.[1];
     if (name === undefined)
       throw new Error(`${page}:${line}: this block does not begin with the name of its file`);
+    // The compiler takes longer than all else here: it looks at the files before one of them is replaced, and at the end.
+    if (existsSync(join(this.folder, name))) await this.#compile();
     writeFileSync(join(this.folder, name), text);
-    this.#changed = true;
+  }
+
+  async #compile(): Promise<void> {
+    expect(await tsc(["-p", "."], this.folder)).toEqual({ code: 0, output: "" });
   }
 
   async #runAll(place: string, text: string): Promise<void> {
-    if (this.#changed) expect(await tsc(["-p", "."], this.folder), place).toEqual({ code: 0, output: "" });
-    this.#changed = false;
     this.#lastOutput = "";
     for (const line of text.split("\n")) await this.#run(place, this.#here(line));
   }

@@ -34,6 +34,7 @@ function parts({ lines, code }: Page, heading: string): [Code[], Code[]] {
 async function follow(walk: Walk, blocks: readonly Code[]): Promise<string[]> {
   onTestFinished(async () => void (await walk.stop()));
   for (const block of blocks) await walk.step(block);
+  await walk.end();
   return await walk.stop();
 }
 
