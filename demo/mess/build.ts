@@ -185,7 +185,8 @@ async function age({ queue, sql, size }: Mess): Promise<void> {
 /** How many tasks were pending in each of the last minutes, as workers write it. */
 async function recordGrowth(queue: Queue, sql: Sql, { products }: Size): Promise<void> {
   const { store } = internalsOf(queue);
-  const begun = Math.floor((await store.causes.now()) / minute) * minute;
+  const { now } = await store.causes.stored();
+  const begun = Math.floor(now / minute) * minute;
   await sql.run("delete from dbq_stats where span = -1 and queue_name = 'search'");
   for (const ago of upTo(12).reverse()) {
     const count = Math.max(1, Math.round((products * (12 - ago)) / 12));

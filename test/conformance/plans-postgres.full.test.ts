@@ -182,7 +182,8 @@ async function endedLast(s: FullStore) {
   const { rows } = await schema.client.query("select min(id) as id from dbq_tasks where func = 'other1'");
   const [taskId, place] = [Number(rows[0].id), { queueName: "default", func: "other1", priority: 1 }];
   const head = { ...place, taskId, group: null, age: 60_000 };
-  return await s.causes.started([head], { next: 20, ended: 400, enough: 1_000 });
+  const { now } = await s.causes.stored();
+  return await s.causes.started([head], { next: 20, ended: 400, enough: 1_000 }, now);
 }
 
 async function promoteDue(s: FullStore) {

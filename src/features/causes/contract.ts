@@ -132,26 +132,26 @@ export interface CauseStore {
   /** What was recorded within so many milliseconds, oldest first. */
   depths(within: number): Promise<RecordedDepth[]>;
 
-  /** The tasks that are first in the order of claims, a few of each of these levels. */
-  heads(levels: readonly Level[]): Promise<HeadOfLevel[]>;
+  /** The tasks that are first in the order of claims, a few of each of these levels. `now`: the time by which their age is. */
+  heads(levels: readonly Level[], now: number): Promise<HeadOfLevel[]>;
 
   /** Started tasks of the queues of these heads, beside those that run. It ends early when `enough` of them have overtaken each head. */
-  started(heads: readonly HeadOfLevel[], bounds: StartedBounds): Promise<StartedTask[]>;
+  started(heads: readonly HeadOfLevel[], bounds: StartedBounds, now: number): Promise<StartedTask[]>;
 
   /** The schedules with at least `least` unfinished tasks, of which it looks at `most` in all. */
   piles(least: number, most: number): Promise<SchedulePile[]>;
 
-  /** The thresholds that `setThresholds` has written; `undefined`: none were. */
-  thresholds(): Promise<string | undefined>;
+  /**
+   * What a look begins with: the milliseconds since 1970, by the clock that writes the times of tasks and pauses, and the thresholds
+   * that `setThresholds` has written; `undefined`: none were.
+   */
+  stored(): Promise<{ now: number; thresholds: string | undefined }>;
 
   /**
    * Replaces the thresholds by what `change` returns. It gets those that are stored, or `undefined` if none are. When two processes
    * call this at once, the second one gets what the first one has stored. `change` may be called again after a conflict.
    */
   changeThresholds(change: (before: string | undefined) => string): Promise<void>;
-
-  /** Milliseconds since 1970, by the clock that writes the times of tasks and pauses. */
-  now(): Promise<number>;
 }
 
 /** Whether a worker that is not proven dead has sent no heartbeat for this share of its lease. */

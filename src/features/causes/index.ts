@@ -3,13 +3,14 @@ import type { PendingTasks } from "../../base/tasks/pending.ts";
 import type { Diagnosis } from "../../store.ts";
 import type { Feature } from "../../worker/feature.ts";
 import type { BriefLook } from "../inspect/methods.ts";
+import { limitInfoOf } from "../operate/pauses.ts";
 import { internalsOf, type Queue, requestsOf } from "../queue.ts";
 import { attemptsOf, type FunctionStats } from "../stats/methods.ts";
 import type { Level, StartedTask } from "./contract.ts";
 import type { Facts } from "./facts.ts";
 import { causesIn } from "./find.ts";
 import type { CauseMethods } from "./methods.ts";
-import { setThresholds, thresholdsOf } from "./thresholds.ts";
+import { setThresholds, thresholdsIn, thresholdsOf } from "./thresholds.ts";
 import { depthMargin, mayStarve } from "./waiting.ts";
 import { CauseWatches } from "./watch.ts";
 
@@ -50,12 +51,12 @@ async function factsOf(queue: Queue, slow: Slow, look?: BriefLook): Promise<Fact
   const { shared } = internalsOf(queue);
   const { causes, stats } = requestsOf(queue);
   // This process's clock may be apart from the one that has written since when something is paused.
-  const now = await causes.now();
-  const thresholds = await thresholdsOf(causes);
-  const { health, pending, database: known } = look ?? (await shared.briefLook());
+  const { now, thresholds: stored } = await causes.stored();
+  const thresholds = thresholdsIn(stored);
+  const { health, pending, database: known, limits: states } = look ?? (await shared.briefLook());
+  const limits = states.map(limitInfoOf);
   const running = await causes.running(most.running);
-  const limits = await queue.listLimits();
-  const waiting = await causes.heads(levelsThatWait(pending, thresholds.starvedAfter));
+  const waiting = await causes.heads(levelsThatWait(pending, thresholds.starvedAfter), now);
   const heads = waiting.filter((head) => mayStarve(head, { thresholds, health, limits }));
   const bounds = { next: most.next, ended: most.ended, enough: thresholds.starvedStarts };
   return {
@@ -73,7 +74,7 @@ async function factsOf(queue: Queue, slow: Slow, look?: BriefLook): Promise<Fact
     piles: await causes.piles(thresholds.pilingTasks, most.piled),
     depths: await causes.depths(thresholds.behindFor + depthMargin),
     heads,
-    started: heads.length === 0 ? [] : merged(running, await causes.started(heads, bounds)),
+    started: heads.length === 0 ? [] : merged(running, await causes.started(heads, bounds, now)),
   };
 }
 

@@ -70,9 +70,14 @@ const changeReaders = Object.fromEntries(
   Object.entries(readers).map(([name, read]) => [name, orNull(read as Reader<number>)]),
 ) as Readers<Record<keyof ReadCauseThresholds, number | null>>;
 
-/** The thresholds that hold. What another program has written and cannot be read is passed over. @throws DatabaseError */
+/** The thresholds that hold. @throws DatabaseError */
 export async function thresholdsOf(store: CauseStore): Promise<ReadCauseThresholds> {
-  const set = Object.entries(parsed(await store.thresholds())).filter(([name, value]) => isRead(name, value));
+  return thresholdsIn((await store.stored()).thresholds);
+}
+
+/** The same, of what is stored. What another program has written and cannot be read is passed over. */
+export function thresholdsIn(stored: string | undefined): ReadCauseThresholds {
+  const set = Object.entries(parsed(stored)).filter(([name, value]) => isRead(name, value));
   return { ...defaults, ...Object.fromEntries(set) };
 }
 

@@ -14,9 +14,9 @@ import type { Feature } from "../../worker/feature.ts";
 import { checkWorkers, lookAtWorkers } from "../../worker/liveness.ts";
 import type { Cause } from "../causes/methods.ts";
 import type { DrainLag } from "../drain/contract.ts";
-import type { PutOffCount } from "../limits/contract.ts";
+import type { LimitState, PutOffCount } from "../limits/contract.ts";
 import type { LimitInfo } from "../limits/methods.ts";
-import { pausesAmong } from "../operate/pauses.ts";
+import { limitInfoOf, pausesAmong } from "../operate/pauses.ts";
 import { unsetAmong } from "../operate/unset-names.ts";
 import { internalsOf, type Queue } from "../queue.ts";
 import type { FullRequestStore } from "../store.ts";
@@ -78,13 +78,14 @@ export async function inspectQueue(queue: Queue, options?: InspectOptions): Prom
   const { store, shared } = internalsOf(queue);
   const database = await queue.diagnose();
   const workers = await checkWorkers(store);
-  const tasks = await lookAtTasks(store);
+  const states = await store.limits.list();
+  const tasks = await lookAtTasks(store, seenOf(states));
   const frozen = database.find(({ name }) => name === "move")?.warning ?? null;
   const lag = await store.drains.lag();
   const unclaimed =
     frozen === null ? await withKeys(findUnclaimed(tasks, workers, functions), store.health) : [];
   const drains = lag.filter(({ active, unsent }) => active || unsent > 0);
-  const limits = await queue.listLimits();
+  const limits = states.map(limitInfoOf);
   const inUse = await store.limits.namesInUse();
   return {
     database,
@@ -97,7 +98,12 @@ export async function inspectQueue(queue: Queue, options?: InspectOptions): Prom
     unsetNames: unsetAmong(inUse, limits),
     unusedNames: functions === undefined ? [] : unusedAmong(functions, inUse, limits),
     unregisteredLimits: functions === undefined ? [] : unregisteredAmong(functions, limits),
-    causes: await shared.causesOf({ ...(await lookBy(store, tasks, workers)), database }),
+    causes: await shared.causesOf({
+      health: await healthBy(store, tasks, workers),
+      pending: tasks.backlog,
+      limits: states,
+      database,
+    }),
   };
 }
 
@@ -148,22 +154,35 @@ interface Tasks extends Waiting {
 
 type TaskStores = Pick<FullRequestStore, "health" | "limits" | "workflows">;
 
-/** One query after another: a look takes one connection of the queue's pool, not all. */
-async function lookAtWaiting({ health, limits }: TaskStores): Promise<Waiting> {
+type SeenLimits = Pick<Waiting, "limits" | "shared">;
+
+/** What holds tasks back, without the tasks that each of them concerns: those of shared names alone are counted. */
+async function lookAtLimits({ limits }: TaskStores): Promise<SeenLimits> {
   const records = await limits.records();
+  const shared = records.some(({ kind }) => kind === "name") ? await limits.list("name") : [];
+  return { limits: records, shared };
+}
+
+/** The same by limits whose tasks were counted, as causes need them. */
+const seenOf = (limits: readonly LimitState[]): SeenLimits => ({
+  limits,
+  shared: limits.filter(({ kind }) => kind === "name"),
+});
+
+/** One query after another: a look takes one connection of the queue's pool, not all. */
+async function lookAtWaiting({ health }: TaskStores, seen: SeenLimits): Promise<Waiting> {
   return {
     backlog: await health.backlog(most.ofFunction, most.pending),
     running: await health.sample("running", most.other),
     scheduled: [],
     drained: await health.drained(),
-    limits: records,
-    shared: records.some(({ kind }) => kind === "name") ? await limits.list("name") : [],
+    ...seen,
   };
 }
 
-async function lookAtTasks(store: TaskStores): Promise<Tasks> {
+async function lookAtTasks(store: TaskStores, seen: SeenLimits): Promise<Tasks> {
   return {
-    ...(await lookAtWaiting(store)),
+    ...(await lookAtWaiting(store, seen)),
     scheduled: await store.health.sample("scheduled", most.other),
     waits: await store.workflows.countWaits(mostCountedWaits),
     failed: await store.health.sample("failed", most.other),
@@ -181,9 +200,15 @@ export async function healthWithCauses(queue: Queue): Promise<{ health: Health; 
 /** Gives a queue `health`. */
 export function health(queue: CoreQueue): Feature {
   const { store } = internalsOf(queue);
-  const healthLook = () => lookAt(store.requests ?? store);
-  const briefLook = () => lookBriefly(store.requests ?? store);
-  const methods: Pick<InspectMethods, "health"> = { health: async () => (await healthLook()).health };
+  const reading = store.requests ?? store;
+  const healthLook = () => lookAt(reading);
+  const briefLook = () => lookBriefly(reading);
+  const methods: Pick<InspectMethods, "health"> = {
+    health: async () => {
+      const workers = await lookAtWorkers(reading);
+      return await healthBy(reading, await lookAtTasks(reading, await lookAtLimits(reading)), workers);
+    },
+  };
   return { methods, shared: { healthLook, briefLook } };
 }
 
@@ -192,11 +217,12 @@ type Stores = Parameters<typeof lookAtWorkers>[0] & TaskStores;
 /** Without rows of scheduled and failed tasks: 10,000 of them take about 20 ms. */
 async function lookBriefly(store: Stores): Promise<BriefLook> {
   const workers = await lookAtWorkers(store);
-  const tasks = await lookAtWaiting(store);
+  const limits = await store.limits.list();
+  const tasks = await lookAtWaiting(store, seenOf(limits));
   const ofLimits = tasks.limits.filter(({ kind }) => kind === "queue").map(({ name }) => name);
   const names = new Set([...tasks.backlog.map(({ queueName }) => queueName), ...ofLimits]);
   const queues = [...names].sort().map((name) => ({ name, ...waitingIn(name, tasks) }));
-  return { health: { queues, ...(await whoWorks(store, tasks, workers)) }, pending: tasks.backlog };
+  return { health: { queues, ...(await whoWorks(store, tasks, workers)) }, pending: tasks.backlog, limits };
 }
 
 /** The workers, and what waits for none of them. */
@@ -213,17 +239,16 @@ const whoWorks = async (
 
 async function lookAt(store: Stores): Promise<HealthLook> {
   const workers = await lookAtWorkers(store);
-  return await lookBy(store, await lookAtTasks(store), workers);
+  const limits = await store.limits.list();
+  const tasks = await lookAtTasks(store, seenOf(limits));
+  return { health: await healthBy(store, tasks, workers), pending: tasks.backlog, limits };
 }
 
-async function lookBy(store: TaskStores, tasks: Tasks, workers: WorkerHealth[]): Promise<HealthLook> {
-  const health = {
-    queues: namesOf(tasks, workers).map((name) => healthOf(name, tasks, workers)),
-    ...(queuesIn(tasks.backlog) < mostHealthNames ? {} : { moreQueues: true as const }),
-    ...(await whoWorks(store, tasks, workers)),
-  };
-  return { health, pending: tasks.backlog };
-}
+const healthBy = async (store: TaskStores, tasks: Tasks, workers: WorkerHealth[]): Promise<Health> => ({
+  queues: namesOf(tasks, workers).map((name) => healthOf(name, tasks, workers)),
+  ...(queuesIn(tasks.backlog) < mostHealthNames ? {} : { moreQueues: true as const }),
+  ...(await whoWorks(store, tasks, workers)),
+});
 
 function namesOf(tasks: Tasks, workers: readonly WorkerHealth[]): string[] {
   const { backlog, running, scheduled, failed, waits } = tasks;

@@ -6,6 +6,7 @@ import type { PendingTasks } from "../../base/tasks/pending.ts";
 import type { WorkerHealth } from "../../base/tasks/worker-health.ts";
 import type { Diagnosis } from "../../store.ts";
 import type { Task, TaskStatus } from "../../task.ts";
+import type { LimitState } from "../limits/contract.ts";
 
 /** Waiting tasks of one function in one queue, and why no worker takes them. */
 export interface UnclaimedTasks {
@@ -87,6 +88,8 @@ export interface BriefHealth
 export interface BriefLook {
   health: BriefHealth;
   pending: readonly PendingTasks[];
+  /** The limits, pauses and throttles, with the tasks that each concerns. */
+  limits: readonly LimitState[];
   /** Facts about the database; undefined: they were not read. */
   database?: readonly Diagnosis[];
 }

@@ -43,7 +43,7 @@ export const limitsAnswered = new Part<LimitsAnswered>("limits");
 
 /** A row of `dbq_limits`. Times are milliseconds since 1970, by the database's clock. */
 export interface LimitRecord extends LimitScope, LimitValues {
-  /** Until when nothing of it starts. `records` and `about` give null for a throttle that has ended. */
+  /** Until when nothing of it starts. Null for a throttle that has ended. */
   throttledUntil: number | null;
   pausedAt: number | null;
 }

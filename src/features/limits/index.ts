@@ -4,11 +4,10 @@ import { limitChannel } from "../../events.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
 import type { Feature } from "../../worker/feature.ts";
 import { deletingJob } from "../../worker/pruning.ts";
-import { targetOf } from "../operate/pauses.ts";
+import { limitInfoOf, targetOf } from "../operate/pauses.ts";
 import { internalsOf } from "../queue.ts";
 import { CodeLimits, type LimitWrites } from "./code-limits.ts";
-import type { LimitState } from "./contract.ts";
-import type { LimitInfo, LimitMethods } from "./methods.ts";
+import type { LimitMethods } from "./methods.ts";
 
 /** Milliseconds: a late start counts as if it had come up to 1.83 days earlier, for the longest `per` of a rate (`rate.ts`). */
 const limitAge = 2 * 86_400_000;
@@ -43,7 +42,7 @@ function methodsOf(queue: CoreQueue): LimitMethods {
       wakeups.workAdded();
       limitChannel.publish({ change: "limited", target: targetOf(scope), limit: values });
     },
-    listLimits: async () => (await (store.requests ?? store).limits.list()).map(infoOf),
+    listLimits: async () => (await (store.requests ?? store).limits.list()).map(limitInfoOf),
     pause: async (target) => {
       const scope = readPauseTarget(target, "pause");
       const changed = await store.limits.pause(scope);
@@ -59,15 +58,3 @@ function methodsOf(queue: CoreQueue): LimitMethods {
     },
   };
 }
-
-const dateOf = (time: number | null) => (time === null ? null : new Date(time));
-
-const infoOf = ({ concurrency, rate, running, waiting, putOff, ...state }: LimitState): LimitInfo => ({
-  target: targetOf(state),
-  fromCode: state.kind === "code",
-  ...{ concurrency, rate, running, waiting, putOff },
-  putOffSince: dateOf(state.putOffSince),
-  hasGroups: state.hasGroups,
-  nextFreeAt: dateOf(state.nextFreeAt),
-  pausedAt: dateOf(state.pausedAt),
-});

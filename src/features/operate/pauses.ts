@@ -1,7 +1,8 @@
 /** The rows of limits as an app knows them: their targets, and the pauses among them. */
 import type { LimitScope, LimitTarget, PauseTarget } from "../../base/options/limits.ts";
 import type { Pause } from "../inspect/methods.ts";
-import type { LimitRecord } from "../limits/contract.ts";
+import type { LimitRecord, LimitState } from "../limits/contract.ts";
+import type { LimitInfo } from "../limits/methods.ts";
 
 export const targetOf = ({ kind, name, group }: LimitScope): LimitTarget => {
   if (kind === "name") return name;
@@ -17,3 +18,22 @@ export function pausesAmong(records: readonly LimitRecord[]): Pause[] {
     )
     .sort((a, b) => a.pausedAt.getTime() - b.pausedAt.getTime());
 }
+
+const dateOf = (time: number | null) => (time === null ? null : new Date(time));
+
+export const limitInfoOf = ({
+  concurrency,
+  rate,
+  running,
+  waiting,
+  putOff,
+  ...state
+}: LimitState): LimitInfo => ({
+  target: targetOf(state),
+  fromCode: state.kind === "code",
+  ...{ concurrency, rate, running, waiting, putOff },
+  putOffSince: dateOf(state.putOffSince),
+  hasGroups: state.hasGroups,
+  nextFreeAt: dateOf(state.nextFreeAt),
+  pausedAt: dateOf(state.pausedAt),
+});

@@ -386,7 +386,7 @@ test("thresholds that are set at once are all kept, and so are those of a later 
     pilingTasks: 9,
     hungFactor: 20,
   });
-  expect(JSON.parse((await causes.thresholds()) ?? "")).toMatchObject({ ofLater: 5 });
+  expect(JSON.parse((await causes.stored()).thresholds ?? "")).toMatchObject({ ofLater: 5 });
 });
 
 test("a task that runs far longer than its function does as a rule is hung, as the statistics of 10 seconds ago tell", async () => {

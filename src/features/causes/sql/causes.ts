@@ -1,10 +1,10 @@
 /** The queries behind `queue.listCauses()`, each bounded. `CauseStore` in its contract says what they promise. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import type { Dialect } from "../../../stores/sql/dialect.ts";
+import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
 import { hasNumber } from "../../../stores/sql/exact-ids.ts";
 import { count, type Program, type Runner, rows, rowsOnce } from "../../../stores/sql/program.ts";
 import { int } from "../../../stores/sql/rows.ts";
-import { before, clockOf, itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
+import { before, itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
 import { moment, orMore } from "../../stats/contract.ts";
 import {
@@ -57,9 +57,9 @@ function statementsOf(d: Dialect) {
       select ${itemOf("name")} from ${d.objects(p.names, itemColumns(["name"]))} ${d.joinEach} dbq_schedules
       where dbq_schedules.name = ${d.onlyName(itemOf("name"))} and overlap = 'allow'`,
 
-    now: clockOf(d),
+    stored: (p) => sql`
+      select ${d.millis(d.now(p))}, (select value from dbq_settings where name = 'causes')`,
 
-    thresholds: () => sql`select value from dbq_settings where name = 'causes'`,
     lockThresholds: () => sql`select value from dbq_settings where name = 'causes' ${d.locked}`,
     addThresholds: () => sql`
       insert into dbq_settings (name, value) values ('causes', '{}') ${d.keepExisting("value")}`,
@@ -86,7 +86,7 @@ export class CauseOperations {
         age: age === null ? Number.NaN : Number(age),
         timeout: timeout === null ? null : Number(timeout),
       }))
-      .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age));
+      .filter(isReadable);
   }
 
   *crashes(within: number, most: number): Program<CrashedAttempt[]> {
@@ -110,10 +110,9 @@ export class CauseOperations {
     }));
   }
 
-  *heads(levels: readonly Level[]): Program<HeadOfLevel[]> {
+  *heads(levels: readonly Level[], now: number): Program<HeadOfLevel[]> {
     if (levels.length === 0) return [];
     const d = this.#dialect;
-    const now = yield* this.#moment();
     const since = sql.raw("case when wait_until > updated_at then wait_until else updated_at end");
     const probes = levels.map(({ queueName, func, priority }, n) => {
       const isPriority =
@@ -121,63 +120,50 @@ export class CauseOperations {
           ? sql`priority = ${d.integer(priority)}`
           : sql`${sql.raw(d.rank)} = ${d.integer(-priority)}`;
       return sql`select * from (
-        select ${sql.raw(String(n))} as n, id, group_key, ${d.minus(now, since)} as age from ${d.tasks}
+        select ${sql.raw(String(n))} as n, id, group_key, ${since} as since from ${d.tasks}
         where ${d.same("queue_name", queueName)} and ${d.same("func", func)} and status = 'pending' and ${isPriority}
         order by ${d.byPriority} ${sql.raw(`limit ${headsOfLevel}`)}) as ${sql.raw(`level_${n}`)}`;
     });
-    const found = yield* rowsOnce(sql.join(probes, sql` union all `));
+    // Once for all of them: a server reads this expression for longer than it looks for a task.
+    const found = yield* rowsOnce(sql`
+      select n, id, group_key, ${d.millis(sql.raw("since"))} from (${sql.join(probes, sql` union all `)}) as heads`);
     return found
-      .map(([n, id, group, age]) => ({
+      .map(([n, id, group, at]) => ({
         ...(levels[Number(n)] as Level),
-        ...{ taskId: int(id), group: group === null ? null : String(group), age: Number(age) },
+        ...{ taskId: int(id), group: group === null ? null : String(group), age: ageAt(now, at) },
       }))
-      .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age));
+      .filter(isReadable);
   }
 
-  *started(heads: readonly HeadOfLevel[], bounds: StartedBounds): Program<StartedTask[]> {
+  *started(heads: readonly HeadOfLevel[], bounds: StartedBounds, now: number): Program<StartedTask[]> {
     if (heads.length === 0) return [];
-    const now = yield* this.#moment();
     const found = new Overtakers(heads, bounds.enough);
     yield* this.#startedAfter(found, bounds.next, now);
     if (!found.isEnough) found.add(yield* this.#endedLast(found, bounds.ended, now));
     return found.all;
   }
 
-  *#endedLast(of: Overtakers, most: number, now: SQL): Program<StartedTask[]> {
+  *#endedLast(of: Overtakers, most: number, now: number): Program<StartedTask[]> {
     const d = this.#dialect;
-    const ended = sql`select id, queue_name, started_at from dbq_tasks
-      where status = 'completed' and ${d.indexed.endedAs} = 'completed' and finished_at is not null and ${hasNumber}
-      order by finished_at desc ${sql.raw(`limit ${most}`)}`;
-    return yield* this.#startedAmong(ended, of.queueNames, sql`and id > ${d.integer(of.first)}`, now);
-  }
-
-  /** Those of these queues that have started. @param tasks a query of tasks */
-  *#startedAmong(tasks: SQL, queueNames: readonly string[], where: SQL, now: SQL): Program<StartedTask[]> {
-    const d = this.#dialect;
-    const isOne = sql.join(
-      queueNames.map((name) => sql`(${d.same("queue_name", name)})`),
-      sql` or `,
-    );
     const found = yield* rowsOnce(sql`
-      select id, queue_name, ${d.minus(now, sql`started_at`)} as age from (${tasks}) as walked
-      where started_at is not null and (${isOne}) ${where}`);
-    return found
-      .map(([id, queueName, age]) => ({
-        ...{ taskId: int(id), queueName: String(queueName), age: Number(age) },
-      }))
-      .filter(({ taskId, age }) => Number.isSafeInteger(taskId) && Number.isFinite(age));
+      select id, queue_name, ${startedAt(d)} from (
+        select id, queue_name, started_at from dbq_tasks
+        where status = 'completed' and ${d.indexed.endedAs} = 'completed' and finished_at is not null and ${hasNumber}
+        order by finished_at desc ${sql.raw(`limit ${most}`)}) as walked
+      where id > ${d.integer(of.first)} and ${this.#hasStartedIn(of.queueNames)}`);
+    return startedIn(found, now);
   }
 
-  /** The database's time as a literal: several statements in one agree about it. */
-  *#moment(): Program<SQL> {
-    return this.#dialect.time(sql.raw(String(Math.trunc(yield* this.now()))));
+  #hasStartedIn(queueNames: readonly string[]): SQL {
+    const isOne = queueNames.map((name) => sql`(${this.#dialect.same("queue_name", name)})`);
+    return sql`started_at is not null and (${sql.join(isOne, sql` or `)})`;
   }
 
   /**
    * Heads that have waited for long came at about the same time: one walk from the oldest of them finds the tasks of most queues. A head
    * that is beyond its end begins the second walk, which is the last one.
    */
-  *#startedAfter(of: Overtakers, next: number, now: SQL): Program<void> {
+  *#startedAfter(of: Overtakers, next: number, now: number): Program<void> {
     let end = of.first;
     for (let walks = 0; walks < 2; walks += 1) {
       const first = of.nextHead(end);
@@ -192,14 +178,24 @@ export class CauseOperations {
   }
 
   /** @returns the id at which the look has ended */
-  *#startedFrom(first: number, next: number, of: Overtakers, now: SQL): Program<number> {
+  *#startedFrom(first: number, next: number, of: Overtakers, now: number): Program<number> {
     const d = this.#dialect;
-    const after = (columns: string) => sql`select ${sql.raw(columns)} from ${d.tasks}
-      where id > ${d.integer(first)} order by id ${sql.raw(`limit ${next}`)}`;
-    const [last] = yield* rowsOnce(sql`select max(id), count(*) from (${after("id")}) as walked`);
-    of.add(yield* this.#startedAmong(after("id, queue_name, started_at"), of.queueNames, sql``, now));
+    // The last row is about the walk itself: where it ended, and how many tasks it has seen.
+    const found = yield* rowsOnce(sql`
+      with walked as (
+        select id, queue_name, started_at from ${d.tasks}
+        where id > ${d.integer(first)} order by id ${sql.raw(`limit ${next}`)})
+      select id, queue_name, ${startedAt(d)}, null as seen from walked where ${this.#hasStartedIn(of.queueNames)}
+      union all select max(id), null, null, count(*) from walked`);
+    const [end] = found.filter(([, , , seen]) => seen !== null);
+    of.add(
+      startedIn(
+        found.filter((row) => row !== end),
+        now,
+      ),
+    );
     // Fewer than it may look at: there are no later tasks.
-    return int(last?.[1]) < next ? Number.POSITIVE_INFINITY : int(last?.[0]);
+    return Number(end?.[3]) < next ? Number.POSITIVE_INFINITY : int(end?.[0]);
   }
 
   *piles(least: number, most: number): Program<SchedulePile[]> {
@@ -217,9 +213,9 @@ export class CauseOperations {
     }));
   }
 
-  *thresholds(): Program<string | undefined> {
-    const [row] = yield* rows(this.#s.thresholds);
-    return row && String(row[0]);
+  *stored(): Program<{ now: number; thresholds: string | undefined }> {
+    const [[now, thresholds = null] = []] = yield* rows(this.#s.stored);
+    return { now: Number(now), thresholds: thresholds === null ? undefined : String(thresholds) };
   }
 
   *changeThresholds(change: (before: string | undefined) => string): Program<void> {
@@ -227,11 +223,20 @@ export class CauseOperations {
     const [row] = yield* rows(this.#s.lockThresholds);
     yield* count(this.#s.setThresholds, { value: change(row && String(row[0])) });
   }
-
-  *now(): Program<number> {
-    return Number((yield* rows(this.#s.now))[0]?.[0]);
-  }
 }
+
+const startedAt = (d: Dialect): SQL => d.millis(sql.raw("started_at"));
+
+/** A time that JavaScript cannot read has no age. */
+const ageAt = (now: number, time: unknown): number => (time === null ? Number.NaN : now - Number(time));
+
+const isReadable = ({ taskId, age }: { taskId: number; age: number }): boolean =>
+  Number.isSafeInteger(taskId) && Number.isFinite(age);
+
+const startedIn = (found: readonly Row[], now: number): StartedTask[] =>
+  found
+    .map(([id, queueName, at]) => ({ taskId: int(id), queueName: String(queueName), age: ageAt(now, at) }))
+    .filter(isReadable);
 
 /** Started tasks, and whether `enough` of them have overtaken each of these heads. */
 class Overtakers {
@@ -281,11 +286,10 @@ export function causeMethods({ run, write }: Runner, ops: CauseOperations): Omit
     running: (most) => run(() => ops.running(most)),
     crashes: (within, most) => run(() => ops.crashes(within, most)),
     depths: (within) => run(() => ops.depths(within)),
-    heads: (levels) => run(() => ops.heads(levels)),
-    started: (heads, bounds) => run(() => ops.started(heads, bounds)),
+    heads: (levels, now) => run(() => ops.heads(levels, now)),
+    started: (heads, bounds, now) => run(() => ops.started(heads, bounds, now)),
     piles: (least, most) => run(() => ops.piles(least, most)),
-    thresholds: () => run(() => ops.thresholds()),
+    stored: () => run(() => ops.stored()),
     changeThresholds: (change) => write(() => ops.changeThresholds(change)),
-    now: () => run(() => ops.now()),
   };
 }

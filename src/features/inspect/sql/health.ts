@@ -21,8 +21,8 @@ const sampled = 5;
 /** Milliseconds, 31 years. SQLite takes a malformed time of another program for that of 1970. */
 const longestAge = sql.raw("1000000000000");
 
-/** Probes in one statement. */
-const probesAtOnce = 50;
+/** Probes in one statement: of a list that it goes through, and where it contains each of them. */
+const probesAtOnce = { listed: 1_000, written: 50 };
 
 /** Characters of arguments that say which key encrypted them. */
 const longestHeader = 120;
@@ -136,12 +136,12 @@ export class HealthOperations {
 
   /** Of each level, the number that the probe finds; as one query, which is planned once, where the database can. */
   *#probes(levels: readonly Level[], probe: (level: Columns) => SQL): Program<Row[]> {
+    const { correlates } = this.#dialect;
     const found: Row[] = [];
-    for (let i = 0; i < levels.length; i += probesAtOnce) {
-      const some = levels.slice(i, i + probesAtOnce);
-      found.push(
-        ...(yield* rowsOnce(this.#dialect.correlates ? this.#forEach(some, probe) : union(some, probe))),
-      );
+    const most = correlates ? probesAtOnce.listed : probesAtOnce.written;
+    for (let i = 0; i < levels.length; i += most) {
+      const some = levels.slice(i, i + most);
+      found.push(...(yield* rowsOnce(correlates ? this.#forEach(some, probe) : union(some, probe))));
     }
     return found;
   }

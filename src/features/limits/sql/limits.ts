@@ -279,8 +279,10 @@ export class LimitOperations {
   }
 
   *list(kind?: LimitScope["kind"]): Program<LimitState[]> {
+    const asked = (yield* this.records()).filter((row) => kind === undefined || row.kind === kind);
+    if (asked.length === 0) return [];
     const now = yield* this.#now();
-    const records = (yield* this.records()).filter((row) => kind === undefined || row.kind === kind);
+    const records = inForceAt(now, asked);
     const [tats, counts, putOffs] = [
       yield* this.#statesOf(records),
       yield* this.#countsOf(records),
