@@ -29,14 +29,14 @@ export function addStats(program: Command): void {
 async function stats(modules: readonly string[], options: CommonOptions): Promise<void> {
   const files = moduleFiles(modules);
   await withExistingQueue(options, async (queue) => {
-    const [tasks, counts] = [await queue.countTasks(), await queue.listCounts()];
+    const counts = await queue.listCounts();
     const health = await inspectWith(queue, files, options);
     const { workers, unclaimed, frozen, drains, limits, causes } = health;
     const schedules = scheduleCounts(await queue.listSchedules());
     const waits = await queue.countWaits();
     if (options.json)
       json({
-        ...{ tasks, counts, workers, untaken: unclaimed, sealed: frozen, drains },
+        ...{ tasks: byStatus(counts), counts, workers, untaken: unclaimed, sealed: frozen, drains },
         ...{ limits, schedules, waits, causes },
       });
     else {
@@ -45,6 +45,15 @@ async function stats(modules: readonly string[], options: CommonOptions): Promis
     }
   });
 }
+
+/** As `countTasks` has them: a second count would read the whole table again, and could tell something else. */
+const byStatus = (counts: readonly TaskCount[]): Record<string, number> =>
+  Object.fromEntries(
+    statuses.map((status) => {
+      const own = counts.filter((each) => each.status === status);
+      return [status, own.reduce((sum, { count }) => sum + count, 0)];
+    }),
+  );
 
 function print(
   counts: readonly TaskCount[],
