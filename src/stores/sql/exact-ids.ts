@@ -8,12 +8,14 @@ import type { Dialect } from "./dialect.ts";
 
 export const largestId = String(Number.MAX_SAFE_INTEGER);
 
+/** Whether JavaScript has a number for the id. An expression: no plan looks for it in the primary key. */
+export const hasNumber = sql.raw(`dbq_tasks.id + 0 between -${largestId} and ${largestId}`);
+
 /**
- * Whether JavaScript has a number for the id. An expression: no plan looks for it in the primary key. Postgres takes `is not null` of
- * an expression for true of nearly all rows, and `between` for true of one row in 200: it would then read the whole table where an
- * index has the first rows in their order.
+ * The same, for the first of very many rows in the order of an index. Postgres takes `is not null` of an expression for true of nearly
+ * all rows, and `between` for true of one row in 200: it would sort all of them.
  */
-export const hasNumber = sql.raw(
+export const hasNumberAsMost = sql.raw(
   `case when dbq_tasks.id between -${largestId} and ${largestId} then 1 end is not null`,
 );
 

@@ -1,7 +1,7 @@
 /** The queries behind `queue.listCauses()`, each bounded. `CauseStore` in its contract says what they promise. */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
 import type { Dialect, Row } from "../../../stores/sql/dialect.ts";
-import { hasNumber } from "../../../stores/sql/exact-ids.ts";
+import { hasNumberAsMost } from "../../../stores/sql/exact-ids.ts";
 import { count, type Program, type Runner, rows, rowsOnce } from "../../../stores/sql/program.ts";
 import { int } from "../../../stores/sql/rows.ts";
 import { before, itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
@@ -148,7 +148,7 @@ export class CauseOperations {
     const found = yield* rowsOnce(sql`
       select id, queue_name, ${startedAt(d)} from (
         select id, queue_name, started_at from dbq_tasks
-        where status = 'completed' and ${d.indexed.endedAs} = 'completed' and finished_at is not null and ${hasNumber}
+        where status = 'completed' and ${d.indexed.endedAs} = 'completed' and finished_at is not null and ${hasNumberAsMost}
         order by finished_at desc ${sql.raw(`limit ${most}`)}) as walked
       where id > ${d.integer(of.first)} and ${this.#hasStartedIn(of.queueNames)}`);
     return startedIn(found, now);
