@@ -139,6 +139,7 @@ const hot: readonly [name: string, index: RegExp, use: (store: FullStore) => Pro
   ["progress of watched tasks", /dbq_tasks_pkey/, (s) => s.taskProgress(some)],
   ["a page of the list", /dbq_tasks_pkey/, (s) => s.list({}, 50, 10_000)],
   ["tasks that have ended last", /dbq_tasks_finished/, endedLast],
+  ["drained tasks to forget", /dbq_tasks_finished/, (s) => s.drains.forget("mail", 0, 0, 400)],
   ["a range of a request with very many tasks", /dbq_tasks_pkey/, listRange],
   ["cancel", /dbq_tasks_pkey/, async (s) => s.cancel(await insertOne(s), "{}")],
 ];

@@ -12,8 +12,9 @@ export const largestId = String(Number.MAX_SAFE_INTEGER);
 export const hasNumber = sql.raw(`dbq_tasks.id + 0 between -${largestId} and ${largestId}`);
 
 /**
- * The same, for the first of very many rows in the order of an index. Postgres takes `is not null` of an expression for true of nearly
- * all rows, and `between` for true of one row in 200: it would sort all of them.
+ * The same condition as `hasNumber`, for queries that read the first of very many rows in the order of an index. Postgres expects that
+ * `between` of an expression is true of one row in 200, and would read and sort all rows to find enough; it expects that
+ * `is not null` of an expression is true of nearly all.
  */
 export const hasNumberAsMost = sql.raw(
   `case when dbq_tasks.id between -${largestId} and ${largestId} then 1 end is not null`,

@@ -5,7 +5,7 @@ import { drainPrefix, isOfDrain, sentOwner } from "../../../base/tasks/drained.t
 import type { Operated, TaskVersion } from "../../../store.ts";
 import type { Batches } from "../../../stores/sql/batches.ts";
 import type { Dialect, Params, Row } from "../../../stores/sql/dialect.ts";
-import { hasNumber } from "../../../stores/sql/exact-ids.ts";
+import { hasNumber, hasNumberAsMost } from "../../../stores/sql/exact-ids.ts";
 import type { MaintenanceOperations } from "../../../stores/sql/maintenance.ts";
 import type { CoreOperations } from "../../../stores/sql/operations.ts";
 import { changes, count, type Program, type Runner, rows } from "../../../stores/sql/program.ts";
@@ -95,7 +95,7 @@ function drainedStatements(d: Dialect) {
     completedBefore: (p) => sql`
       select id, ${d.millis(sql.raw("finished_at"))} as ended, case when ${inQueue(p)} and ${isDrains} then 1 else 0 end as is_own
       from ${d.tasks}
-      where status = 'completed' and ${d.indexed.endedAs} = 'completed' and finished_at >= ${d.time(d.integer(p.from))} and finished_at < ${before(d, p)} and ${hasNumber}
+      where status = 'completed' and ${d.indexed.endedAs} = 'completed' and finished_at >= ${d.time(d.integer(p.from))} and finished_at < ${before(d, p)} and ${hasNumberAsMost}
       order by finished_at ${d.atMost(p.limit)} ${d.skipLocked}`,
   } satisfies Record<string, Statement>;
 }
