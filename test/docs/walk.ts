@@ -53,9 +53,9 @@ export class Walk {
     else if (block.language === "text") await this.#expectOutput(place, block.text);
   }
 
-  /** Ends the walk: all files compile together, as the page leaves them. */
-  async end(): Promise<void> {
-    await this.#compile();
+  /** Expects that the files compile together, as the page has them at this step. */
+  async compile(): Promise<void> {
+    expect(await tsc(["-p", "."], this.folder)).toEqual({ code: 0, output: "" });
   }
 
   /** Stops the workers as Ctrl-C does. @returns what each of them has printed */
@@ -67,13 +67,9 @@ export class Walk {
     const name = /^\/\/ ([\w.-]+)\n/.exec(text)?.[1];
     if (name === undefined)
       throw new Error(`${page}:${line}: this block does not begin with the name of its file`);
-    // The compiler takes longer than all else here: it looks at the files before one of them is replaced, and at the end.
-    if (existsSync(join(this.folder, name))) await this.#compile();
+    // The compiler takes longer than the commands of the page, so it does not run for each new file.
+    if (existsSync(join(this.folder, name))) await this.compile();
     writeFileSync(join(this.folder, name), text);
-  }
-
-  async #compile(): Promise<void> {
-    expect(await tsc(["-p", "."], this.folder)).toEqual({ code: 0, output: "" });
   }
 
   async #runAll(place: string, text: string): Promise<void> {

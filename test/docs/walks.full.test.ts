@@ -30,11 +30,11 @@ function parts({ lines, code }: Page, heading: string): [Code[], Code[]] {
   return [code.filter(({ line }) => line < at), code.filter(({ line }) => line > at)];
 }
 
-/** Takes the steps, and then stops the workers by Ctrl-C. @returns what each worker has printed */
+/** Takes the steps, compiles the files, and then stops the workers by Ctrl-C. @returns what each worker has printed */
 async function follow(walk: Walk, blocks: readonly Code[]): Promise<string[]> {
   onTestFinished(async () => void (await walk.stop()));
   for (const block of blocks) await walk.step(block);
-  await walk.end();
+  await walk.compile();
   return await walk.stop();
 }
 

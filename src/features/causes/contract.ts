@@ -132,10 +132,16 @@ export interface CauseStore {
   /** What was recorded within so many milliseconds, oldest first. */
   depths(within: number): Promise<RecordedDepth[]>;
 
-  /** The tasks that are first in the order of claims, a few of each of these levels. `now`: the time by which their age is. */
+  /**
+   * The tasks that are first in the order of claims, a few of each of these levels.
+   * @param now the time at which they have the age that is returned, in milliseconds since 1970
+   */
   heads(levels: readonly Level[], now: number): Promise<HeadOfLevel[]>;
 
-  /** Started tasks of the queues of these heads, beside those that run. It ends early when `enough` of them have overtaken each head. */
+  /**
+   * Started tasks of the queues of these heads, beside those that run. It ends early when `enough` of them have overtaken each head.
+   * @param now as for `heads`
+   */
   started(heads: readonly HeadOfLevel[], bounds: StartedBounds, now: number): Promise<StartedTask[]>;
 
   /** The schedules with at least `least` unfinished tasks, of which it looks at `most` in all. */

@@ -70,12 +70,15 @@ const changeReaders = Object.fromEntries(
   Object.entries(readers).map(([name, read]) => [name, orNull(read as Reader<number>)]),
 ) as Readers<Record<keyof ReadCauseThresholds, number | null>>;
 
-/** The thresholds that hold. @throws DatabaseError */
+/** Asks the database for the thresholds that hold. @throws DatabaseError */
 export async function thresholdsOf(store: CauseStore): Promise<ReadCauseThresholds> {
   return thresholdsIn((await store.stored()).thresholds);
 }
 
-/** The same, of what is stored. What another program has written and cannot be read is passed over. */
+/**
+ * Reads the thresholds that `CauseStore.stored` has found. Where another program has written a value that cannot be read, the default
+ * holds.
+ */
 export function thresholdsIn(stored: string | undefined): ReadCauseThresholds {
   const set = Object.entries(parsed(stored)).filter(([name, value]) => isRead(name, value));
   return { ...defaults, ...Object.fromEntries(set) };

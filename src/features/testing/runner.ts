@@ -42,7 +42,7 @@ export interface RunnerOptions {
   readonly signal?: AbortSignal | undefined;
   /** No attempt begins after one that failed. */
   readonly stopAtFailure?: boolean;
-  /** Whether an `advance` waits until this runner has run what is due. @default false */
+  /** Whether `advance` has made this runner, and returns only when the runner has run all due tasks. @default false */
   readonly isOfAdvance?: boolean;
   /** Called with each claimed task before its attempt begins. */
   onClaimed?(record: TaskRecord): Promise<void>;

@@ -78,9 +78,9 @@ const base: Omit<Dialect, "locks" | "spreads"> = {
   text: (column) => sql`${column}`,
   // As text, since mysql2 reads 90.28571428571429 as 90.28571428571428.
   real: (column) => sql`cast(${column} as char)`,
-  // `=` uses the index; the bytes are compared too, since the collation ignores spaces at the end.
   sum: (column) => sql.raw(`sum(${column})`),
   withoutIndex: (column) => column,
+  // `=` uses the index; the bytes are compared too, since the collation ignores spaces at the end.
   same: (column, parameter) =>
     sql`${sql.raw(column)} = ${parameter} and cast(${sql.raw(column)} as binary) = ${bytes(parameter)}`,
   // No index has `unique_key`.

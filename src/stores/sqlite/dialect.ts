@@ -51,7 +51,7 @@ export const sqliteDialect: Dialect = {
   text: (column) => sql`${column}`,
   real: (column) => sql`${column}`,
   same: (column, parameter) => sql`${sql.raw(column)} = ${parameter}`,
-  // Of whole numbers it would be one, and beyond 2^63 an error.
+  // SQLite refuses a sum of whole numbers that is beyond 2^63. A sum of floating-point numbers may be.
   sum: (column) => sql.raw(`sum(${column} * 1.0)`),
   withoutIndex: (column) => column,
   holdsKey: (key) => sql`unique_key = ${key} and ${sql.raw(holds)}`,

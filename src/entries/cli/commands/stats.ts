@@ -46,14 +46,12 @@ async function stats(modules: readonly string[], options: CommonOptions): Promis
   });
 }
 
-/** As `countTasks` has them: a second count would read the whole table again, and could tell something else. */
+/** What `queue.countTasks()` answers. To call it too would read the whole table a second time, and tasks may have moved on meanwhile. */
 const byStatus = (counts: readonly TaskCount[]): Record<string, number> =>
-  Object.fromEntries(
-    statuses.map((status) => {
-      const own = counts.filter((each) => each.status === status);
-      return [status, own.reduce((sum, { count }) => sum + count, 0)];
-    }),
-  );
+  Object.fromEntries(statuses.map((status) => [status, sumOf(counts, status)]));
+
+const sumOf = (counts: readonly TaskCount[], status: TaskStatus): number =>
+  counts.filter((each) => each.status === status).reduce((sum, { count }) => sum + count, 0);
 
 function print(
   counts: readonly TaskCount[],
@@ -113,8 +111,6 @@ function grouped(counts: readonly TaskCount[]): TaskCount[][] {
 
 function countRow(group: readonly TaskCount[], columns: readonly TaskStatus[]): Cell[] {
   const [first] = group;
-  const sums = columns.map((status) =>
-    group.filter((each) => each.status === status).reduce((sum, { count }) => sum + count, 0),
-  );
+  const sums = columns.map((status) => sumOf(group, status));
   return [shortened(first?.queueName ?? "", 40), shortened(first?.func ?? "", 60), ...sums];
 }

@@ -187,13 +187,9 @@ export class CauseOperations {
         where id > ${d.integer(first)} order by id ${sql.raw(`limit ${next}`)})
       select id, queue_name, ${startedAt(d)}, null as seen from walked where ${this.#hasStartedIn(of.queueNames)}
       union all select max(id), null, null, count(*) from walked`);
-    const [end] = found.filter(([, , , seen]) => seen !== null);
-    of.add(
-      startedIn(
-        found.filter((row) => row !== end),
-        now,
-      ),
-    );
+    const end = found.find(([, , , seen]) => seen !== null);
+    const tasks = found.filter(([, , , seen]) => seen === null);
+    of.add(startedIn(tasks, now));
     // Fewer than it may look at: there are no later tasks.
     return Number(end?.[3]) < next ? Number.POSITIVE_INFINITY : int(end?.[0]);
   }
