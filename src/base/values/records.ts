@@ -7,29 +7,45 @@ import { decode, decodeArgs, decodeObject } from "./codec.ts";
 import { isEnding, withoutEnding } from "./ending.ts";
 import { refuseUnreadable } from "./sealed.ts";
 
+/** Names every field: to spread so many and to add or change some takes ten times as long, which each listener to events would pay. */
 export function toTask<R = unknown>(record: TaskRecord): Task<R> {
   const undoing = isEnding(record);
   return {
-    ...record,
     id: record.id as TaskId<R>,
+    func: record.func,
     args: readable(record.args, decodeArgs) as unknown[],
     kwargs: readable(record.kwargs, (text) => decodeObject(text, "kwargs")) as JsonObject,
     result: resultIn(record.result) as R | undefined,
     error: record.error === null ? null : errorOf(record.error),
+    status: record.status,
+    undoing,
+    generationId: record.generationId,
     createdAt: new Date(record.createdAt),
     updatedAt: new Date(record.updatedAt),
-    undoing,
+    priority: record.priority,
+    queueName: record.queueName,
+    retryCount: record.retryCount,
+    maxRetries: record.maxRetries,
     // While it is ending, no claim may take it: its time is in a far future.
     waitUntil: undoing ? null : dateOrNull(record.waitUntil),
+    workerId: record.workerId,
     startedAt: dateOrNull(record.startedAt),
     finishedAt: dateOrNull(record.finishedAt),
+    requestId: record.requestId,
+    uniqueKey: record.uniqueKey,
     uniqueUntil: dateOrNull(record.uniqueUntil),
     meta: readable(record.meta, (text) => decodeObject(text, "meta")) as JsonObject,
-    slot: dateOrNull(record.slot),
+    timeout: record.timeout,
+    progress: record.progress,
+    progressNote: record.progressNote,
     fillDefaults: record.fillDefaults === 1,
     traceContext: traceContextIn(record),
-    expiresAt: dateOrNull(record.expiresAt),
+    groupKey: record.groupKey,
+    scheduleName: record.scheduleName,
+    slot: dateOrNull(record.slot),
+    parentId: record.parentId,
     rootId: record.rootId === record.id ? null : record.rootId,
+    expiresAt: dateOrNull(record.expiresAt),
   };
 }
 
