@@ -194,6 +194,14 @@ const finds: Case[] = [
     },
   },
   {
+    name: "a text with quotes and backslashes is found as it was written, and as it stands in the JSON",
+    run: async ({ store }) => {
+      const { id } = await added(store, { args: JSON.stringify(['say "Hi"', "C:\\temp"]) });
+      for (const text of ['say "hi"', String.raw`say \"Hi\"`, String.raw`c:\temp`, String.raw`C:\\temp`])
+        assert.deepEqual(await ids(store, {}, { text }), [id], text);
+    },
+  },
+  {
     name: "a search among few tasks of a status looks at these alone, page by page, and finds each once",
     run: async ({ store }) => {
       const between = () => insert(store, ...Array.from({ length: 5 }, () => ({ queueName: "other" })));

@@ -129,6 +129,7 @@ const textOf = (value: unknown): string => (isObject(value) ? show(value) : Stri
 const mostNamed = 5;
 
 function inWords(issues: readonly ValidationIssue[], root: string): string {
+  if (issues.length === 0) return "the schema gave no issue";
   const named = issues
     .slice(0, mostNamed)
     .map(({ message, path }) => `${root}${path.map(pathStep).join("")}: ${message}`);

@@ -119,10 +119,13 @@ async function fewWithText(
   }
 }
 
-/** Tells whether a text holds this one, in any case of letters. */
-function textIn(text: string): (other: string) => boolean {
-  const wanted = text.toLowerCase();
-  return (other) => other.toLowerCase().includes(wanted);
+/** Tells whether JSON holds this text, in any case of letters: as a person writes it, or as it stands in the JSON. */
+function textIn(text: string): (json: string) => boolean {
+  const wanted = [text, JSON.stringify(text).slice(1, -1)].map((each) => each.toLowerCase());
+  return (json) => {
+    const folded = json.toLowerCase();
+    return wanted.some((each) => folded.includes(each));
+  };
 }
 
 /** These tasks, the newest first. */

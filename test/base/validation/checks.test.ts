@@ -109,6 +109,12 @@ test("a message names five issues, and the error has all of them", () => {
   expect(error.message).toContain('input["odd name"]["Symbol(s)"][0]: no 4; and 2 more');
 });
 
+test("the message says so where a schema refuses and names no issue", () => {
+  const error = thrownBy(() => checks("input", schemaOf(() => ({ issues: [] }))).args?.([1]));
+  expect(error).toMatchObject({ name: "InvalidArgumentsError", issues: [] });
+  expect((error as Error).message).toMatch(/: the arguments are invalid: the schema gave no issue$/);
+});
+
 test("what is no schema is refused when the task is defined", () => {
   const define = (options: object) => () => task(uniqueName(), (_given: unknown) => 1, options as never);
   const expected = "input: expected a Standard Schema, such as one of zod, valibot or arktype, got";
