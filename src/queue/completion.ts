@@ -16,10 +16,8 @@ import {
 import { AwaitTimeoutError, QueueClosedError, TaskNotFoundError } from "../errors.ts";
 import type { Store } from "../store.ts";
 import type { TaskRecord } from "../task.ts";
+import { fallbackPollMs, pausePerLook } from "./looks.ts";
 import type { Wakeups } from "./wakeups.ts";
-
-/** Milliseconds between two checks without a wake-up. */
-const fallbackPollMs = 500;
 
 /**
  * Milliseconds between two checks of all awaited tasks: so much for each await, and at most so much together. A
@@ -27,9 +25,6 @@ const fallbackPollMs = 500;
  */
 const pausePerAwaitMs = 0.25;
 const maxPauseMs = 300;
-
-/** On a slow database the pause is this many times as long as the check took. */
-const pausePerCheck = 10;
 
 /** With many awaits, milliseconds for which timeouts are collected for one last check. */
 const collectTimeoutsMs = 25;
@@ -174,7 +169,7 @@ export class Completions {
     // A check of a few tasks is cheap. A long time for it says more about the scheduler.
     if (ids.length >= fewAwaits)
       this.#nextCheckOfAll =
-        end + Math.max(Math.min(pausePerAwaitMs * ids.length, maxPauseMs), pausePerCheck * (end - start));
+        end + Math.max(Math.min(pausePerAwaitMs * ids.length, maxPauseMs), pausePerLook * (end - start));
     for (const act of afterCheck) act();
     this.#checking = false;
     this.#check([]);

@@ -11,17 +11,8 @@ import { QueueClosedError, TaskNotFoundError } from "../errors.ts";
 import type { Store } from "../store.ts";
 import { isFinished } from "../task.ts";
 import { FollowedTask, type SeenTasks } from "./followed-task.ts";
+import { fallbackPollMs, onTaskChanges, pauseAfter } from "./looks.ts";
 import type { Wakeups } from "./wakeups.ts";
-
-/** Milliseconds between two looks without a wake-up. */
-const fallbackPollMs = 500;
-
-/**
- * Milliseconds between two looks, at least; on a slow database so many times as long as the last look took, up to
- * `fallbackPollMs`: a look that has waited for the end of an outage is no reason for a long pause.
- */
-const pauseMs = 20;
-const pausePerLook = 10;
 
 /** Log lines that one look reads. */
 const linesPerLook = 1_000;
@@ -50,8 +41,8 @@ export class TaskWatches {
   readonly #open = new Set<Watch>();
   /** The watches whose readers wait. A slow reader costs no query and no memory. */
   readonly #waiting = new Set<Watch>();
-  /** What ends the subscriptions to changes: a queue without watches has none. */
-  #subscriptions: (() => void)[] = [];
+  /** Ends the subscriptions to changes: a queue without watches has none. */
+  #unsubscribe: (() => void) | undefined;
   #looking = false;
   #timer: NodeJS.Timeout | undefined;
   /** When the next look begins, and when it may begin at the earliest, on the clock of `performance.now()`. */
@@ -102,27 +93,20 @@ export class TaskWatches {
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
-    this.#unsubscribe();
+    this.#stopHearing();
     for (const { reject } of this.#waiting) reject(new QueueClosedError());
     this.#waiting.clear();
   }
 
   #add(watch: Watch): void {
     this.#open.add(watch);
-    if (this.#subscriptions.length > 0) return;
-    const hint = () => this.#lookBy(this.#earliest);
-    this.#subscriptions = [
-      this.#store.watch(hint),
-      this.#wakeups.onWorkAdded(hint),
-      this.#wakeups.onTaskEnded(hint),
-      this.#wakeups.onTaskNoted(hint),
-    ];
+    this.#unsubscribe ??= onTaskChanges(this.#store, this.#wakeups, () => this.#lookBy(this.#earliest));
   }
 
   #remove(watch: Watch): void {
     this.#waiting.delete(watch);
     this.#open.delete(watch);
-    if (this.#open.size === 0) this.#unsubscribe();
+    if (this.#open.size === 0) this.#stopHearing();
     if (this.#waiting.size > 0) return;
     clearTimeout(this.#timer);
     this.#due = Number.POSITIVE_INFINITY;
@@ -134,8 +118,9 @@ export class TaskWatches {
     this.#settle(watch, () => watch.resolve([]));
   }
 
-  #unsubscribe(): void {
-    for (const end of this.#subscriptions.splice(0)) end();
+  #stopHearing(): void {
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
   }
 
   #next(watch: Watch): Promise<TaskEvent[]> {
@@ -173,7 +158,7 @@ export class TaskWatches {
       for (const watch of watches) this.#settle(watch, () => watch.reject(error));
     }
     const end = performance.now();
-    this.#earliest = end + Math.min(Math.max(pauseMs, pausePerLook * (end - start)), fallbackPollMs);
+    this.#earliest = end + pauseAfter(end - start);
     this.#looking = false;
     const due = moreLines ? end : Math.min(Math.max(this.#due, this.#earliest), end + fallbackPollMs);
     this.#due = Number.POSITIVE_INFINITY;

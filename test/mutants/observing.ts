@@ -121,13 +121,13 @@ export const observingFaults: readonly Mutant[] = [
   },
   {
     name: "forgotten-lines-are-read-again",
-    why: "After the lines of ten thousand tasks, dbq tail prints those of a long-running task a second time.",
-    in: "FollowedLogs.#remember",
-    find: "this.#before = Math.max(this.#before, last);",
-    replace: "",
+    why: "Beside ten thousand pending tasks, dbq tail prints the start and the lines of a running task a second time.",
+    in: "FollowedTasks.#forget",
+    find: 'status !== "running"',
+    replace: "true",
     caughtBy: {
       file: "test/features/inspect/follow.full.test.ts",
-      test: "a follower reports each line of a task once, also after the lines of ten thousand other tasks",
+      test: "a follower reports each line of a task once, also after the lines of ten thousand others that are pending",
     },
   },
   {

@@ -5,16 +5,12 @@ import { readOptions, signal } from "../../base/options/validators.ts";
 import { endedBy } from "../../base/runtime/ended-by.ts";
 import { clearTimeout, performance, setTimeout } from "../../base/runtime/timers.ts";
 import { QueueClosedError } from "../../errors.ts";
+import { fallbackPollMs, onTaskChanges, pauseAfter } from "../../queue/looks.ts";
 import type { CoreQueue } from "../../queue/queue.ts";
 import type { Feature } from "../../worker/feature.ts";
 import { internalsOf } from "../queue.ts";
-import { FollowedTasks } from "./followed-tasks.ts";
+import { FollowedTasks, type TasksLook } from "./followed-tasks.ts";
 import type { InspectMethods, TasksEvent } from "./methods.ts";
-
-/** Milliseconds between two looks without a wake-up; and at least, so that looks take a tenth of the time at most. */
-const fallbackMs = 500;
-const pauseMs = 20;
-const pausePerLook = 10;
 
 /** What ends an iteration: an error, or the app that wants no more. */
 class End {
@@ -57,7 +53,7 @@ class End {
   /** Waits for so long at least, and then for a hint. */
   async pause(least: number): Promise<void> {
     await this.#sleep(least, false);
-    if (!this.#hinted) await this.#sleep(fallbackMs - least, true);
+    if (!this.#hinted) await this.#sleep(fallbackPollMs - least, true);
     this.#hinted = false;
   }
 
@@ -109,17 +105,21 @@ async function* eventsOf(
       const found = await end.before(tasks.look());
       if (found === undefined) return;
       const took = performance.now() - begun;
-      for (const event of found.events) {
+      for (const event of eventsIn(found)) {
         yield event;
         aborted?.throwIfAborted();
       }
-      if (!found.more)
-        await end.before(end.pause(Math.min(Math.max(pauseMs, pausePerLook * took), fallbackMs)));
+      if (!found.more) await end.before(end.pause(pauseAfter(took)));
     }
   } finally {
     leave();
   }
 }
+
+const eventsIn = ({ deleted, told }: TasksLook): TasksEvent[] => [
+  ...deleted.map((task) => ({ type: "deleted" as const, task })),
+  ...told.flatMap(({ events, task }) => events.map((event) => ({ ...event, task }))),
+];
 
 /** Hears of changes and of the end. Returns what undoes it. */
 function subscribe(queue: CoreQueue, end: End, aborted: AbortSignal | undefined): () => void {
@@ -130,16 +130,10 @@ function subscribe(queue: CoreQueue, end: End, aborted: AbortSignal | undefined)
   if (aborted) setMaxListeners(0, aborted);
   aborted?.addEventListener("abort", onAbort);
   beforeClose.add(onClose);
-  const { hint } = end;
-  const subscriptions = [
-    store.watch(hint),
-    wakeups.onWorkAdded(hint),
-    wakeups.onTaskEnded(hint),
-    wakeups.onTaskNoted(hint),
-  ];
+  const stopHearing = onTaskChanges(store, wakeups, end.hint);
   return () => {
     aborted?.removeEventListener("abort", onAbort);
     beforeClose.delete(onClose);
-    for (const leave of subscriptions) leave();
+    stopHearing();
   };
 }

@@ -24,6 +24,25 @@ test("a follower reports each change of a task", async () => {
   expect(await polled()).toEqual([]);
 });
 
+test.each([
+  [{ requestId: "r-1" }, ["enqueued 1", "cancelled 1"]],
+  [{ meta: { tenant: 7 } }, ["enqueued 2"]],
+  [{ func: "add", status: "cancelled" }, ["cancelled 1"]],
+] as const)(
+  "a follower with the filter %j reports the changes of those tasks alone",
+  async (filter, expected) => {
+    const queue = await temporaryQueue();
+    const follower = new TaskFollower(queue, filter);
+    await follower.start();
+    const polled = async () => (await follower.poll()).map(({ event, task: { id } }) => `${event} ${id}`);
+    const first = await queue.enqueueTask(add.with({ requestId: "r-1" }), 1, 2);
+    await queue.enqueueTask(add.with({ meta: { tenant: 7 } }), 1, 2);
+    const changes = await polled();
+    await queue.cancelTask(first);
+    expect([...changes, ...(await polled())]).toEqual(expected);
+  },
+);
+
 test("a follower reports changes of old tasks beside many new ones", async () => {
   const queue = await temporaryQueue();
   const older = await queue.enqueueTask(add, 1, 2);
@@ -103,35 +122,38 @@ test("a follower with logs reports the lines of tasks that run while it follows,
   expect(await polled()).toEqual([]);
 });
 
-test("a follower reports each line of a task once, also after the lines of ten thousand other tasks", async () => {
-  const { queue, raw } = await queueOnFile();
-  const [second, third] = [deferred(), deferred()];
-  const slow = task(uniqueName(), async () => {
-    currentTask().log("one");
-    await second.promise;
-    currentTask().log("two");
-    await third.promise;
-  });
-  await startedWorker(queue);
-  const follower = new TaskFollower(queue, { func: slow.taskName }, { logs: true });
-  await follower.start();
-  const id = await queue.enqueueTask(slow);
-  const lines = async () => {
-    const changes = await follower.poll();
-    return changes.filter(({ task }) => task.id === id).flatMap(({ message }) => message ?? []);
-  };
-  await until(async () => (await queue.listLogs(id)).length === 1);
-  expect(await lines()).toEqual(["one"]);
-  raw.exec(`
+test.each(["completed", "pending"])(
+  "a follower reports each line of a task once, also after the lines of ten thousand others that are %s",
+  async (status) => {
+    const { queue, raw } = await queueOnFile();
+    const [second, third] = [deferred(), deferred()];
+    const slow = task(uniqueName(), async () => {
+      currentTask().log("one");
+      await second.promise;
+      currentTask().log("two");
+      await third.promise;
+    });
+    await startedWorker(queue);
+    const follower = new TaskFollower(queue, { func: slow.taskName }, { logs: true });
+    await follower.start();
+    const id = await queue.enqueueTask(slow);
+    const lines = async () => {
+      const changes = await follower.poll();
+      return changes.filter(({ task }) => task.id === id).flatMap(({ message }) => message ?? []);
+    };
+    await until(async () => (await queue.listLogs(id)).length === 1);
+    expect(await lines()).toEqual(["one"]);
+    raw.exec(`
     with recursive n (i) as (select 1 union all select i + 1 from n where i < 10001)
-    insert into dbq_tasks (func, status) select '${slow.taskName}', 'completed' from n;
+    insert into dbq_tasks (func, queue_name, status) select '${slow.taskName}', 'elsewhere', '${status}' from n;
     insert into dbq_task_logs (task_id, generation_id, message) select id, 1, 'other' from dbq_tasks where id > ${id}`);
-  expect(await lines()).toEqual([]);
-  second.resolve();
-  await until(async () => (await queue.listLogs(id)).length === 2);
-  expect(await lines()).toEqual(["two"]);
-  third.resolve();
-});
+    expect(await lines()).toEqual([]);
+    second.resolve();
+    await until(async () => (await queue.listLogs(id)).length === 2);
+    expect(await lines()).toEqual(["two"]);
+    third.resolve();
+  },
+);
 
 test("a follower reports the lines of all running tasks, however many run", async () => {
   const { queue, raw } = await queueOnFile();
