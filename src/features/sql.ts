@@ -8,22 +8,23 @@ import { type CoreOperations, type CycleOf, coreOperationsOf } from "../stores/s
 import type { Program, Runner } from "../stores/sql/program.ts";
 import { type CoreMethods, coreMethodsOver } from "../stores/sql/store-methods.ts";
 import type { Texts } from "../stores/sql/texts.ts";
-import { unreadableFacts } from "../stores/sql/unreadable.ts";
+import { type TableLook, unreadableFacts } from "../stores/sql/unreadable.ts";
 import { ArchiveOperations, archiveMethods } from "./archive/sql.ts";
 import { CauseOperations, causeMethods } from "./causes/sql/causes.ts";
 import { CauseReportOperations, reportMethods } from "./causes/sql/reports.ts";
-import { DrainOperations, drainMethods } from "./drain/sql/drains.ts";
+import { DrainOperations, drainLook, drainMethods } from "./drain/sql/drains.ts";
 import { inOrder } from "./drain/sql/ordered.ts";
 import { encryptionFacts } from "./encryption/contract.ts";
 import { EncryptionOperations, encryptionMethods } from "./encryption/sql.ts";
 import { FailureOperations, failureMethods } from "./failures/sql.ts";
 import { hookMethods, type OwedHookOperations, owedHooksLook, owedHooksOf } from "./hooks/sql.ts";
 import { HealthOperations, healthMethods } from "./inspect/sql/health.ts";
-import { LimitOperations, limitMethods } from "./limits/sql/limits.ts";
+import { LimitOperations, limitLooks, limitMethods } from "./limits/sql/limits.ts";
 import { SteeredClaims } from "./limits/sql/steered-claims.ts";
-import { LookOperations, lookMethods } from "./look/sql/look.ts";
-import { AgentOperations, agentMethods } from "./manager/sql/agents.ts";
+import { auditLook, LookOperations, lookMethods } from "./look/sql/look.ts";
+import { AgentOperations, agentLook, agentMethods } from "./manager/sql/agents.ts";
 import { sessionsOwn } from "./manager/sql/session-claim.ts";
+import { scheduleLook } from "./schedules/sql/rows.ts";
 import { ScheduleOperations, scheduleMethods, scheduleWrites, slotLook } from "./schedules/sql/schedules.ts";
 import { StatsOperations, statsMethods } from "./stats/sql.ts";
 import type { FeatureStores, FullTransaction } from "./store.ts";
@@ -66,6 +67,9 @@ export const claimFeatures: ClaimFeatures = {
 
 /** The columns that features add to the query for due work. */
 export const dueLooks: DueLooks = [slotLook, owedHooksLook, waitsLook, nextWaitLook];
+
+/** The tables of features of which `dbq doctor` names the rows that cannot be read. */
+const tableLooks: readonly TableLook[] = [agentLook, ...limitLooks, drainLook, scheduleLook, auditLook];
 
 /** Operations remember how their claims went: each store has its own. */
 export function operationsOf(texts: Texts, cycleOf?: CycleOf): Operations {
@@ -141,7 +145,7 @@ export async function factsOf(
   const keys = async () => encryptionFacts((await run(() => encryption.fingerprints())).keys());
   return [
     ...(await unlessDenied(move, [{ name: "move", value: "not visible to this user" }])),
-    ...(await run(() => unreadableFacts(texts.dialect, isDenied))),
+    ...(await run(() => unreadableFacts(texts.dialect, tableLooks, isDenied))),
     ...(await unlessDenied(keys, [])),
   ];
 }

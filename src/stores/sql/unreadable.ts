@@ -3,7 +3,6 @@
  * `Date` holds, broken JSON. Readers pass over such a row, or read what they can of it. This names them, for `dbq doctor`.
  */
 import { type SQL, sql } from "drizzle-orm/sql/sql";
-import { isScopeKind } from "../../base/options/limits.ts";
 import type { Diagnosis } from "../../store.ts";
 import { taskStatuses } from "../../task.ts";
 import { kindOf, type Table } from "./columns.ts";
@@ -25,15 +24,18 @@ const mostRows = 10_000;
 /** Rows that one fact names. */
 const mostNamed = 5;
 
-interface Look {
+/** What is looked at in a table. Each feature says it of its own. */
+export interface TableLook {
   table: Table;
+  /** The columns that name a row. */
   key: readonly string[];
   columns: readonly string[];
   /** Of columns whose kind does not say it: whether a value is one that dbq writes. */
   accepts?: Readonly<Record<string, (value: string, key: string) => boolean>>;
 }
 
-function isNames(json: string): boolean {
+/** Whether a text is JSON of names, or of one. */
+export function isNames(json: string): boolean {
   try {
     return [JSON.parse(json)].flat().every((name) => typeof name === "string");
   } catch {
@@ -43,9 +45,8 @@ function isNames(json: string): boolean {
 
 const isStatus = (value: string) => (taskStatuses as readonly string[]).includes(value);
 
-/** What a schedule's own `problem` says is left out here. */
 // biome-ignore format: a table to read
-const looks: readonly Look[] = [
+const coreLooks: readonly TableLook[] = [
   {
     table: "dbq_tasks", key: ["id"],
     columns: ["status", "generation_id", "created_at", "updated_at", "priority", "retry_count", "max_retries", "wait_until",
@@ -61,26 +62,6 @@ const looks: readonly Look[] = [
     columns: ["queue_names", "concurrency", "lease", "pid", "started_at", "heartbeat_at", "beat", "limits_version"],
     accepts: { queue_names: isNames, concurrency: isCount, lease: isCount },
   },
-  {
-    table: "dbq_agents", key: ["name"],
-    columns: ["funcs", "queues", "created_at", "last_seen_at", "expires_at", "revoked_at"],
-    accepts: { funcs: isNames, queues: isNames },
-  },
-  {
-    table: "dbq_limits", key: ["scope", "name", "group_key"],
-    columns: ["scope", "concurrency", "rate_limit", "rate_per", "rate_burst", "tat", "throttled_until", "paused_at"],
-    accepts: { scope: isScopeKind, concurrency: isCount, rate_limit: isCount, rate_per: isCount, rate_burst: isCount },
-  },
-  {
-    table: "dbq_settings", key: ["name"], columns: ["value"],
-    accepts: { value: (value, name) => name !== "limits" || isCount(value) },
-  },
-  { table: "dbq_drains", key: ["queue_name"], columns: ["generation_id", "updated_at"] },
-  {
-    table: "dbq_schedules", key: ["name"],
-    columns: ["next_at", "last_slot", "paused_at", "generation_id", "created_at", "updated_at"],
-  },
-  { table: "dbq_audit", key: ["id"], columns: ["at", "count"] },
 ];
 
 function isReadable(table: Table, column: string, value: unknown): boolean {
@@ -97,10 +78,18 @@ function isReadable(table: Table, column: string, value: unknown): boolean {
   }
 }
 
-/** The facts of the tables that have such rows. @param isDenied whether an error says that this user may not read a table */
-export function* unreadableFacts(d: Dialect, isDenied: (error: unknown) => boolean): Program<Diagnosis[]> {
+/**
+ * The facts of the tables that have such rows.
+ * @param looks those of features
+ * @param isDenied whether an error says that this user may not read a table
+ */
+export function* unreadableFacts(
+  d: Dialect,
+  looks: readonly TableLook[],
+  isDenied: (error: unknown) => boolean,
+): Program<Diagnosis[]> {
   const facts = yield* exactIdFacts(d, isDenied);
-  for (const one of looks) {
+  for (const one of [...coreLooks, ...looks]) {
     try {
       const problems = yield* problemsIn(d, one);
       if (problems.length > 0) facts.push(unreadableFact(one.table, problems));
@@ -112,7 +101,7 @@ export function* unreadableFacts(d: Dialect, isDenied: (error: unknown) => boole
 }
 
 /** The keys of such rows, each with a column that cannot be read. */
-function* problemsIn(d: Dialect, { table, key, columns, accepts = {} }: Look): Program<string[]> {
+function* problemsIn(d: Dialect, { table, key, columns, accepts = {} }: TableLook): Program<string[]> {
   const keys = key.map((name) => sql`${exactKey(table, name)} as ${sql.raw(`key_${name}`)}`);
   const list = columns.map((column) => columnOfLook(d, table, column));
   const order = sql.raw(kindOf(table, key[0] as string) === "integer" ? "order by id desc" : "");

@@ -14,6 +14,7 @@ import { int, toTaskVersion } from "../../../stores/sql/rows.ts";
 import { before, type Statement, stateChange, still } from "../../../stores/sql/statements.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Transitions } from "../../../stores/sql/transitions.ts";
+import type { TableLook } from "../../../stores/sql/unreadable.ts";
 import { isFinished } from "../../../task.ts";
 import type { DrainedOutcome, DrainLag, DrainStore } from "../contract.ts";
 
@@ -104,6 +105,12 @@ const overdueError = (within: number) => ({
   name: "TimeoutError",
   message: `no result came within ${within} ms (resultsWithin) after the task was sent`,
 });
+
+export const drainLook: TableLook = {
+  table: "dbq_drains",
+  key: ["queue_name"],
+  columns: ["generation_id", "updated_at"],
+};
 
 export class DrainOperations {
   readonly #s: ReturnType<typeof drainStatements> & ReturnType<typeof drainedStatements>;

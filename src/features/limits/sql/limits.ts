@@ -1,5 +1,10 @@
 /** The operations on limits and pauses, each written once for all databases. `LimitStore` says what they promise. */
-import type { LimitScope, LimitValues, RateValues } from "../../../base/options/limits.ts";
+import {
+  isScopeKind,
+  type LimitScope,
+  type LimitValues,
+  type RateValues,
+} from "../../../base/options/limits.ts";
 import { groupBy } from "../../../base/values/group-by.ts";
 import type { Dialect, Params, Row } from "../../../stores/sql/dialect.ts";
 import {
@@ -11,9 +16,10 @@ import {
   rows,
   rowsOnce,
 } from "../../../stores/sql/program.ts";
-import { textOf, toTaskVersion } from "../../../stores/sql/rows.ts";
+import { isCount, textOf, toTaskVersion } from "../../../stores/sql/rows.ts";
 import { itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
+import type { TableLook } from "../../../stores/sql/unreadable.ts";
 import { versionIn } from "../../../stores/sql/versions.ts";
 import type {
   LimitRecord,
@@ -84,6 +90,29 @@ const textOfValues = ({ concurrency, rate }: LimitValues): string =>
 
 const areSame = (a: LimitValues | null | undefined, b: LimitValues | null): boolean =>
   textOfValues(a ?? none) === textOfValues(b ?? none);
+
+/** The setting `limits` counts the changes of limits. */
+export const limitLooks: readonly TableLook[] = [
+  {
+    table: "dbq_limits",
+    key: ["scope", "name", "group_key"],
+    // biome-ignore format: a list to read
+    columns: ["scope", "concurrency", "rate_limit", "rate_per", "rate_burst", "tat", "throttled_until", "paused_at"],
+    accepts: {
+      scope: isScopeKind,
+      concurrency: isCount,
+      rate_limit: isCount,
+      rate_per: isCount,
+      rate_burst: isCount,
+    },
+  },
+  {
+    table: "dbq_settings",
+    key: ["name"],
+    columns: ["value"],
+    accepts: { value: (value, name) => name !== "limits" || isCount(value) },
+  },
+];
 
 export class LimitOperations {
   readonly #s: LimitTexts["limits"];

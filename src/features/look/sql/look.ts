@@ -21,6 +21,7 @@ import { before, type Statement, stateChange } from "../../../stores/sql/stateme
 import { isNotEnding } from "../../../stores/sql/statuses.ts";
 import type { TaskOperations } from "../../../stores/sql/tasks.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
+import type { TableLook } from "../../../stores/sql/unreadable.ts";
 import { type TaskBeginning, type TaskRecord, type TaskStatus, taskStatuses } from "../../../task.ts";
 import type { AuditEntry, IdRange, LookStore, TaskEdit } from "../contract.ts";
 
@@ -97,6 +98,8 @@ function indexedOf(d: Dialect): Readonly<Record<TaskStatus, SQL | undefined>> {
     cancelled: ended("cancelled"),
   };
 }
+
+export const auditLook: TableLook = { table: "dbq_audit", key: ["id"], columns: ["at", "count"] };
 
 export class LookOperations {
   readonly #d: Dialect;

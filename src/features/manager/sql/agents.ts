@@ -8,6 +8,7 @@ import { count, type Program, type Runner, rows } from "../../../stores/sql/prog
 import { int, intOrNull, taskColumns, toTaskRecord } from "../../../stores/sql/rows.ts";
 import { itemColumns, itemOf, type Statement } from "../../../stores/sql/statements.ts";
 import type { Texts } from "../../../stores/sql/texts.ts";
+import { isNames, type TableLook } from "../../../stores/sql/unreadable.ts";
 import type { TaskRecord, TaskStatus } from "../../../task.ts";
 import type { AgentAttempt, AgentRecord, AgentStore, AgentTask } from "../contract.ts";
 
@@ -69,6 +70,13 @@ function agentStatements(d: Dialect) {
       where ${d.among("id", p.ids)} and status = 'cancelled'`,
   } satisfies Record<string, Statement>;
 }
+
+export const agentLook: TableLook = {
+  table: "dbq_agents",
+  key: ["name"],
+  columns: ["funcs", "queues", "created_at", "last_seen_at", "expires_at", "revoked_at"],
+  accepts: { funcs: isNames, queues: isNames },
+};
 
 export class AgentOperations {
   readonly #s: ReturnType<typeof agentStatements>;

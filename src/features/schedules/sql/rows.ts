@@ -2,6 +2,7 @@
 import { columnsOf, positionsIn } from "../../../stores/sql/columns.ts";
 import type { Row } from "../../../stores/sql/dialect.ts";
 import { int, intOrNull, text, textOrNull } from "../../../stores/sql/rows.ts";
+import type { TableLook } from "../../../stores/sql/unreadable.ts";
 import type { ScheduleRecord } from "../contract.ts";
 
 export const scheduleColumns = columnsOf("dbq_schedules");
@@ -9,6 +10,13 @@ export const scheduleColumns = columnsOf("dbq_schedules");
 const schedule = positionsIn(scheduleColumns);
 
 /** Another column follows them in queries: the time of the statement. */
+/** What a schedule's own `problem` says is left out. */
+export const scheduleLook: TableLook = {
+  table: "dbq_schedules",
+  key: ["name"],
+  columns: ["next_at", "last_slot", "paused_at", "generation_id", "created_at", "updated_at"],
+};
+
 export const readAt = (row: Row): number => int(row[scheduleColumns.length]);
 
 export function toScheduleRecord(row: Row): ScheduleRecord {
