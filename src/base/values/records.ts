@@ -65,9 +65,10 @@ export interface ListedTask extends Task {
   cut?: Readonly<Partial<Record<TaskJson, number>>>;
 }
 
-export function toListedTask({ cut, exactId, ...record }: TaskBeginning): ListedTask {
-  const task: ListedTask = toTask(record);
-  if (cut.error !== undefined) task.error = errorBeginning(record.error ?? "");
+export function toListedTask(beginning: TaskBeginning): ListedTask {
+  const { cut, error, exactId } = beginning;
+  const task: ListedTask = toTask(beginning);
+  if (cut.error !== undefined) task.error = errorBeginning(error ?? "");
   if (exactId !== null) task.id = exactId as unknown as TaskId;
   return Object.keys(cut).length === 0 ? task : { ...task, cut };
 }

@@ -111,9 +111,10 @@ export function beginningColumns(d: Dialect, characters: number, givenKey = fals
 }
 
 export function toTaskBeginning(row: Row, characters: number): TaskBeginning {
-  const record = toTaskRecord(row);
-  const cut = cutTexts(record, jsonFields, characters, (i) => int(row[taskColumns.length + i]));
-  return { ...record, cut, exactId: textOrNull(row[taskColumns.length + jsonFields.length]) };
+  const record = toTaskRecord(row) as TaskBeginning;
+  record.cut = cutTexts(record, jsonFields, characters, (i) => int(row[taskColumns.length + i]));
+  record.exactId = textOrNull(row[taskColumns.length + jsonFields.length]);
+  return record;
 }
 
 /** The columns that a claim does not set. Each column that is read costs 0.1 µs, as much as a step of the claim itself. */
