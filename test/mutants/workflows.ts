@@ -324,8 +324,8 @@ export const workflowFaults: readonly Mutant[] = [
   {
     name: "steps-may-be-nested",
     why: "The names of later steps depend on whether a step was stored.",
-    in: "currentRun",
-    find: "attempt.step !== undefined",
+    in: "refuseInStep",
+    find: "step !== undefined",
     replace: "false",
     caughtBy: onSqlite(
       "steps",

@@ -73,12 +73,17 @@ function currentRun(what: string): WorkflowRun | undefined {
     throw new TypeError(
       `${what}: only the function of a task can do this, where it has the queue's database: not a hook, and not a function that runs in a thread, a process or an agent`,
     );
-  // Once a step is stored, its function is not called. A step inside of it would shift the numbers of repeated names.
-  if (attempt.step !== undefined)
-    throw new TypeError(
-      `${what}: a step has no steps, waits or children of its own: call it outside of step ${JSON.stringify(attempt.step)}`,
-    );
+  refuseInStep(what);
   return attempt.part((port) => new WorkflowRun(port));
+}
+
+/** Once a step is stored, its function is not called. A step inside of it would shift the numbers of repeated names. */
+function refuseInStep(what: string): void {
+  const { step } = runningAttempt() ?? {};
+  if (step !== undefined)
+    throw new TypeError(
+      `${what}: a step has no steps, waits or children of its own: call it outside of step ${JSON.stringify(step)}`,
+    );
 }
 
 /** @throws NotInTaskError */
@@ -99,33 +104,48 @@ function runOfTask(what: string): WorkflowRun {
  * aborted
  */
 export const step: Step = Object.assign(
-  async <T>(name: string, fn: () => T, options?: StepOptions<Awaited<T>>): Promise<Awaited<T>> => {
-    const named = stepName(name, "step: name");
-    callable(fn, `step "${named}"`);
-    const read = readOptions<Partial<Tries> & { undo?: StepUndo }>(options, `step "${named}"`, stepReaders);
-    const { maxRetries = 0, backoff, timeout, undo } = read;
-    const run = currentRun("step");
-    if (!run) return await fn();
-    const key = run.nameOf(named);
-    const stored = await run.stored(key);
-    if (stored && undo) run.met(key, undo);
-    if (stored) return stored.value as Awaited<T>;
-    return await run.runStep(key, async () => {
-      const startedAt = run.now();
-      const call = asStep(run, key, fn);
-      let value: Awaited<T>;
-      try {
-        value = await tried(call, { maxRetries, backoff, timeout }, run.port.signal);
-        await run.store(run.newStep(key, startedAt, value, undo !== undefined));
-      } catch (error) {
-        run.failed(key, startedAt, error);
-        throw error;
-      }
-      return value;
-    });
+  <T>(name: string, fn: () => T, options?: StepOptions<Awaited<T>>): Promise<Awaited<T>> => {
+    // It throws and does not reject: a transaction on SQLite awaits nothing.
+    refuseInStep("step");
+    return stepAlone(name, fn, options);
   },
-  { within: stepWithin },
+  {
+    within: <T>(...call: Parameters<typeof stepWithin<T>>): Promise<Awaited<T>> => {
+      refuseInStep("step.within");
+      return stepWithin(...call);
+    },
+  },
 );
+
+async function stepAlone<T>(
+  name: string,
+  fn: () => T,
+  options?: StepOptions<Awaited<T>>,
+): Promise<Awaited<T>> {
+  const named = stepName(name, "step: name");
+  callable(fn, `step "${named}"`);
+  const read = readOptions<Partial<Tries> & { undo?: StepUndo }>(options, `step "${named}"`, stepReaders);
+  const { maxRetries = 0, backoff, timeout, undo } = read;
+  const run = currentRun("step");
+  if (!run) return await fn();
+  const key = run.nameOf(named);
+  const stored = await run.stored(key);
+  if (stored && undo) run.met(key, undo);
+  if (stored) return stored.value as Awaited<T>;
+  return await run.runStep(key, async () => {
+    const startedAt = run.now();
+    const call = asStep(run, key, fn);
+    let value: Awaited<T>;
+    try {
+      value = await tried(call, { maxRetries, backoff, timeout }, run.port.signal);
+      await run.store(run.newStep(key, startedAt, value, undo !== undefined));
+    } catch (error) {
+      run.failed(key, startedAt, error);
+      throw error;
+    }
+    return value;
+  });
+}
 
 /** `step`, and `step.within`. */
 export interface Step {
@@ -255,12 +275,13 @@ export const child: Child = Object.assign(
     });
   },
   {
-    start: async <F extends Enqueueable>(
+    start: <F extends Enqueueable>(
       fn: F,
       ...args: Parameters<F>
     ): Promise<TaskId<Awaited<ReturnType<F>>>> => {
-      const start = started(runOfTask("child.start"), fn, args);
-      return await new Promise((resolve, reject) => {
+      refuseInStep("child.start");
+      return new Promise((resolve, reject) => {
+        const start = started(runOfTask("child.start"), fn, args);
         start.listen((id) => resolve(id as TaskId<Awaited<ReturnType<F>>>), reject);
       });
     },

@@ -145,17 +145,25 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       const flow = named(async () => {
         const inside = [
           () => step("inner", () => 1),
+          () => step.within("inner", () => 1),
           () => sleep("inner", 1),
           () => waitForEvent("inner"),
           () => child(leaf),
           () => child.start(leaf),
-        ].map((act) => step("outer", act).catch((error) => error.message));
-        const messages = await Promise.all(inside);
+        ];
+        const outside = [
+          (act: () => unknown) => step("outer", act),
+          (act: () => unknown) => step("outer", async () => await act()),
+          (act: () => unknown) => step.within("outer", () => act()),
+        ];
+        const messages: string[] = [];
+        for (const run of outside)
+          for (const act of inside) messages.push(String(await run(act).catch((error) => error.message)));
         return [...messages, await race([]).catch((error) => error.message)];
       });
       const messages = (await end(queue, await queue.enqueueTask(flow))).result as string[];
-      expect(messages.slice(0, 5)).toEqual(Array(5).fill(expect.stringContaining("outside of step")));
-      expect(messages[5]).toContain("at least one promise");
+      expect(messages.slice(0, 18)).toEqual(Array(18).fill(expect.stringContaining("outside of step")));
+      expect(messages[18]).toContain("at least one promise");
     });
 
     test("a step that runs when the function throws or returns is stored all the same", async () => {
