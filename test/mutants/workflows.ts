@@ -17,6 +17,8 @@ const amongMany = (test: string) => ({
   test: `many children on SQLite > ${test}`,
 });
 
+const inCommands = (test: string) => ({ file: "test/entries/cli/workflows.full.test.ts", test });
+
 const inModel = {
   file: "test/model/workflows.test.ts",
   test: "each end, event and time wakes the tasks that wait for it, once, and no other one",
@@ -622,5 +624,43 @@ export const workflowFaults: readonly Mutant[] = [
     find: 'end && end.attempt?.outcome !== "crashed" ? afterFailure : 0',
     replace: "afterFailure",
     caughtBy: inModel,
+  },
+  {
+    name: "a-time-that-is-over-looks-like-an-event",
+    why: "A wait that nobody has ended looks in dbq show like a step without a value.",
+    in: "outcomeOf",
+    find: 'startedAt === null ? "its time was over" : ""',
+    replace: '""',
+    caughtBy: inCommands("show tells a wait whose time was over from an event without a payload"),
+  },
+  {
+    name: "a-completed-task-is-to-be-undone",
+    why: "For the steps of a task that has completed, dbq show says that they are to be undone.",
+    in: "undoText",
+    find: '(status === "completed" && undo === "wanted")',
+    replace: "false",
+    caughtBy: inCommands(
+      "show says of the undos of a completed task nothing, and of those of an unfinished one that they are wanted",
+    ),
+  },
+  {
+    name: "a-member-hides-its-group",
+    why: "From a failed member nobody finds the group that it holds up.",
+    in: "placeFacts",
+    find: "groupText(memberOf)",
+    replace: '""',
+    caughtBy: inCommands(
+      "show names the group of a member and of the task behind it, and that task for the group",
+    ),
+  },
+  {
+    name: "event-counts-who-waits-afterwards",
+    why: "Whoever emits an event that three tasks wait for reads that none does.",
+    in: "emit",
+    find: "waitedText(waited)",
+    replace: "waitedText(0)",
+    caughtBy: inCommands(
+      "list --waiting-for finds those that wait for an event or a task, and event lets them go",
+    ),
   },
 ];
