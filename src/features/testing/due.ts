@@ -35,13 +35,16 @@ export async function settleDue(queue: Queue, jobs: readonly Job[]): Promise<num
 }
 
 /**
- * Rescues the tasks of each worker whose lease has run out. A worker sends no heartbeat while the clock stands still, so those of
- * this process that have not stopped are alive.
+ * Rescues the tasks of each worker whose lease has run out. A worker sends its heartbeats by the real clock: those of this process that
+ * have not stopped send one now.
  * @returns milliseconds until the next lease runs out; undefined: none does
  */
 export async function rescueExpired(queue: Queue): Promise<number | undefined> {
   const { store, wakeups } = internalsOf(queue);
-  const others = (await store.workers()).filter(({ id }) => !living.has(id));
+  const workers = await store.workers();
+  for (const { id, heartbeatAge } of workers)
+    if (living.has(id) && heartbeatAge > 0) await store.heartbeat(id);
+  const others = workers.filter(({ id }) => !living.has(id));
   const left = others.map(({ lease, heartbeatAge }) => lease - heartbeatAge);
   for (const [i, { id, beat }] of others.entries()) {
     if ((left[i] ?? 0) > 0) continue;

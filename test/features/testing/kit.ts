@@ -35,6 +35,15 @@ export function kitTests(target: () => Promise<string>): void {
   }
   const statusOf = async (q: TestQueue, id: number) => (await q.getTask(id))?.status;
 
+  test("a worker of the app is alive after a day of the clock", async () => {
+    const q = await opened();
+    const worker = new Worker(q);
+    onTestFinished(() => worker.stop());
+    await worker.start();
+    await q.advance("1d");
+    expect((await q.health()).workers).toMatchObject([{ id: worker.id, liveness: "alive" }]);
+  });
+
   test("a delayed task runs when the clock has come to its time, not before", async () => {
     const q = await opened();
     const remind = task(uniqueName(), async (who: string) => `reminded ${who}`);
