@@ -343,10 +343,13 @@ export interface TaskStore {
   /** One query: of these tasks, in no order, the finished ones as records, and as `gone` the ids that have no row. */
   findEnded(ids: readonly number[]): Promise<{ tasks: TaskRecord[]; gone: number[] }>;
 
-  /** The generations and statuses of these tasks, in no order. Ids without a row are left out. Reads no JSON, so it is cheap. */
+  /**
+   * The generations and statuses of these tasks, in no order. Ids without a row are left out, and so may be tasks that have ended more
+   * than a minute ago (Postgres with `partitionFinished`). Reads no JSON, so it is cheap.
+   */
   taskStates(ids: readonly number[]): Promise<TaskState[]>;
 
-  /** As `taskStates`, with the progress of each. */
+  /** As `taskStates`, with the progress of each, and of all tasks that have a row. */
   taskProgress(ids: readonly number[]): Promise<TaskProgress[]>;
 
   /**

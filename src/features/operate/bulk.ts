@@ -89,7 +89,7 @@ export interface Walk extends BulkOptions {
 }
 
 /** What an action on many tasks needs of a store. */
-type ActedOn = { look: LookStore } & Pick<WorkerStore, "workers"> & Pick<TaskStore, "taskStates">;
+type ActedOn = { look: LookStore } & Pick<WorkerStore, "workers"> & Pick<TaskStore, "taskProgress">;
 
 /**
  * A search takes time, and so do the transactions before one: each acts on the tasks that match the filter still.
@@ -149,10 +149,10 @@ const exactIds = (tasks: readonly TaskBeginning[]): number[] =>
 
 /** The tasks that are as they were found: one that has been retried since then, and has completed, is not to run again. */
 async function unchangedAmong(
-  store: Pick<TaskStore, "taskStates">,
+  store: Pick<TaskStore, "taskProgress">,
   tasks: readonly TaskBeginning[],
 ): Promise<number[]> {
-  const states = await store.taskStates(exactIds(tasks));
+  const states = await store.taskProgress(exactIds(tasks));
   const generations = new Map(states.map(({ id, generationId }) => [id, generationId]));
   return exactIds(tasks.filter(({ id, generationId }) => generations.get(id) === generationId));
 }

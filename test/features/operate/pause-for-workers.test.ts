@@ -39,7 +39,7 @@ test("an action pauses for workers also while it goes through tasks that it leav
     asked += 1;
     return [];
   };
-  const store = { look: look as unknown as LookStore, workers, taskStates: async () => [] };
+  const store = { look: look as unknown as LookStore, workers, taskProgress: async () => [] };
   const done = await actOnAll(store, { func: "nobody" }, async (ids) => [...ids], {});
   expect(done).toEqual({ changed: 0, skipped: 0, next: null });
   expect(asked).toBe(4);

@@ -92,6 +92,17 @@ describe.skipIf(isMissing(server))("partitions of finished tasks", () => {
     expect((await store.findEnded([...old, 99_999])).gone).toEqual([99_999]);
   });
 
+  it("have tasks that an action on many retries and deletes as others", async () => {
+    const ids = await completed(4);
+    await partitions.move(week, 100, 60_000);
+    const queue = await openQueue(schema.url);
+    onTestFinished(() => queue.close());
+    expect(await queue.retryTasks({ status: "completed" }, { limit: 2 })).toEqual({ changed: 2, skipped: 0 });
+    expect(await idsIn("dbq_tasks")).toEqual(ids.slice(2));
+    expect(await queue.deleteTasks({ status: "completed" })).toMatchObject({ changed: 2, skipped: 0 });
+    expect((await store.list({}, 9, undefined)).map(({ status }) => status)).toEqual(["pending", "pending"]);
+  });
+
   it("do not get what finished less than a minute ago, or what is kept for less than a day", async () => {
     const ids = await completed(1);
     await sql("update dbq_tasks set finished_at = finished_at + interval '1 minute 30 seconds'");
