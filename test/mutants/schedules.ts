@@ -109,7 +109,7 @@ export const scheduleFaults: readonly Mutant[] = [
     name: "a-pause-is-made-up-for",
     why: "A resumed schedule makes the tasks that the pause was for.",
     in: "Actions.resumeSchedule",
-    find: "scheduleProblem(row) === null ? nextDue(row, now) : now",
+    find: "timingProblemOf(row) === null ? nextDue(row, now) : now + brokenAfter",
     replace: "row.nextAt",
     caughtBy: cases("operating > a paused schedule makes no tasks, and resumed it does not make up for them"),
   },

@@ -25,9 +25,9 @@ import type {
 } from "./contract.ts";
 import { type Definition, edited, redefined, scheduleProblem, toSchedule, upcomingOf } from "./definition.ts";
 import type { ScheduleActions, ScheduleEntry } from "./methods.ts";
-import { nextDue, nextOf, slotsAfter } from "./slots.ts";
+import { brokenAfter, nextDue, nextOf, slotsAfter } from "./slots.ts";
 import { storedCall, taskOf } from "./tasks.ts";
-import { readChanges, readTiming, scheduleName } from "./timing.ts";
+import { readChanges, readTiming, refuseWithoutKey, scheduleName, timingProblemOf } from "./timing.ts";
 
 /** The most schedules in one page. */
 const mostListed = 1_000;
@@ -179,10 +179,10 @@ export class Actions implements ScheduleActions {
     );
   }
 
-  /** Slots until now are skipped. A broken schedule goes on when it is mended. */
+  /** Slots until now are skipped. A schedule of which nobody knows when it is due goes on when it is mended. */
   resumeSchedule(name: string): MaybePromise<Schedule> {
     return this.#change(name, "resumeSchedule", (row, now) => {
-      const nextAt = scheduleProblem(row) === null ? nextDue(row, now) : now;
+      const nextAt = timingProblemOf(row) === null ? nextDue(row, now) : now + brokenAfter;
       const isOver = row.nextAt === null && nextAt !== null;
       return row.pausedAt === null && !isOver ? undefined : { ...stateOf(row), pausedAt: null, nextAt };
     });
@@ -242,6 +242,7 @@ export class Actions implements ScheduleActions {
       const schedule = known(name, row);
       const problem = scheduleProblem(schedule);
       if (problem !== null) throw new TypeError(`${owner}: the schedule "${name}" is broken: ${problem}`);
+      refuseWithoutKey(schedule);
       return of(schedule);
     };
     return mapMaybe(this.#store.make(name, decide), ({ made }) => {

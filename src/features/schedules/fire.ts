@@ -2,7 +2,8 @@
 
 import { performance } from "../../base/runtime/timers.ts";
 import type { WithParts } from "../../base/tasks/part.ts";
-import { anotherTryAfter } from "../../errors.ts";
+import { isA } from "../../base/values/thrown.ts";
+import { anotherTryAfter, KeyMissingError } from "../../errors.ts";
 import { firedChannel, skippedChannel } from "../../events.ts";
 import { type Job, type JobHost, longestSleep } from "../../worker/periodic-job.ts";
 import {
@@ -17,6 +18,7 @@ import { scheduleProblem, wholeOr } from "./definition.ts";
 import { isLate, type Plan, plan, prepareMissed, type SkipReason } from "./plan.ts";
 import { brokenAfter } from "./slots.ts";
 import { taskOf } from "./tasks.ts";
+import { refuseWithoutKey } from "./timing.ts";
 
 /** Schedules that one transaction fires: others wait that long at most. */
 const batch = 100;
@@ -46,7 +48,9 @@ export class Firing implements Job {
   readonly #host: JobHost;
   /** Schedules whose missed slots the last run has looked up. */
   #prepared = new Set<string>();
-  /** Schedules whose rows take no change, and until when they are passed over, so that those behind them fire. */
+  /**
+   * Schedules whose rows take no change, or whose key is not here, and until when they are passed over, so that those behind them fire.
+   */
   readonly #passedOver = new Map<string, number>();
 
   constructor(store: ScheduleStore, host: JobHost) {
@@ -63,13 +67,23 @@ export class Firing implements Job {
     if (next === undefined || next > 0) return Math.min(next ?? longestSleep, longestSleep);
     await loadCroner();
     const late: Late[] = [];
+    const lacking = new Map<string, KeyMissingError>();
     const { fired, again } = await this.#fire((schedule, now, unfinished) => {
+      const missing = missingKeyOf(schedule);
+      if (missing) {
+        lacking.set(schedule.name, missing);
+        return { schedule };
+      }
       if (!isLate(schedule, now) || this.#prepared.has(versionOf(schedule)))
         return decided(schedule, now, unfinished);
       late.push({ schedule, now });
       return { schedule };
     });
     this.#prepared = await prepared(late);
+    for (const [name, error] of lacking) {
+      this.#passedOver.set(name, performance.now() + refusedAfter);
+      this.#host.report(error, `firing schedule "${name}", which is left to workers that have the key`);
+    }
     if (fired.some(({ made }) => made.length > 0)) this.#host.onWork();
     for (const one of fired) publish(one);
     return fired.length > 0 ? 0 : again;
@@ -80,6 +94,9 @@ export class Firing implements Job {
    * @returns the schedules that were fired; `again`: milliseconds until the next look when there were none
    */
   async #fire(decide: Decide): Promise<{ fired: ChangedSchedule<Fired>[]; again: number }> {
+    for (const [name, until] of this.#passedOver)
+      if (until <= performance.now()) this.#passedOver.delete(name);
+    if (this.#passedOver.size > 0) return await this.#fireApart(decide);
     try {
       return { fired: await this.#store.fire(batch, decide), again: busyAfter };
     } catch (error) {
@@ -91,20 +108,15 @@ export class Firing implements Job {
   async #fireApart(decide: Decide): Promise<{ fired: ChangedSchedule<Fired>[]; again: number }> {
     const { now, schedules } = await this.#store.list();
     const waits = schedules.flatMap(({ name, nextAt, pausedAt }) =>
-      pausedAt === null && nextAt !== null && !this.#isPassedOver(name) ? [{ name, wait: nextAt - now }] : [],
+      pausedAt === null && nextAt !== null && !this.#passedOver.has(name)
+        ? [{ name, wait: nextAt - now }]
+        : [],
     );
     const due = waits.filter(({ wait }) => wait <= 0);
     const fired: ChangedSchedule<Fired>[] = [];
     for (const { name } of due.slice(0, batch)) fired.push(...(await this.#fireOne(name, decide)));
     const soonest = waits.reduce((least, { wait }) => Math.min(least, wait), refusedAfter);
     return { fired, again: Math.max(soonest, busyAfter) };
-  }
-
-  #isPassedOver(name: string): boolean {
-    const until = this.#passedOver.get(name);
-    if (until === undefined || until > performance.now()) return until !== undefined;
-    this.#passedOver.delete(name);
-    return false;
   }
 
   async #fireOne(name: string, decide: Decide): Promise<ChangedSchedule<Fired>[]> {
@@ -121,6 +133,16 @@ export class Firing implements Job {
       this.#host.report(error, `putting off schedule "${name}"`);
       return [];
     }
+  }
+}
+
+/** Another worker may have the key, for which the schedule stays due. */
+function missingKeyOf(schedule: ScheduleRecord): KeyMissingError | undefined {
+  try {
+    refuseWithoutKey(schedule);
+    return undefined;
+  } catch (error) {
+    return isA(error, KeyMissingError) ? error : undefined;
   }
 }
 

@@ -11,6 +11,9 @@ import {
 } from "../../base/options/validators.ts";
 import type { Missed, ScheduleChanges, ScheduleTiming } from "../../base/tasks/schedule.ts";
 import { decodeArgs, decodeObject } from "../../base/values/codec.ts";
+import { refuseUnreadable } from "../../base/values/sealed.ts";
+import { isA } from "../../base/values/thrown.ts";
+import { KeyMissingError } from "../../errors.ts";
 import type { ScheduleRecord } from "./contract.ts";
 import { cronAfter, formatOf, nicknames } from "./cron.ts";
 
@@ -195,14 +198,33 @@ export function toMissed(text: string): Missed {
   return text === "one" || text === "skip" ? text : { all: Number(text.slice("all:".length)) };
 }
 
-/** Why this row makes no tasks: something else than dbq has written it. Null: nothing is wrong. */
-export function problemOf(row: ScheduleRecord): string | null {
+/**
+ * Why this row makes no tasks: something else than dbq has written it. Null: nothing is wrong, or its arguments are encrypted with a key
+ * that another process may have.
+ */
+export const problemOf = (row: ScheduleRecord): string | null =>
+  timingProblemOf(row) ??
+  whyNot(() => {
+    decodeArgs(row.args);
+    decodeObject(row.kwargs, "kwargs");
+  });
+
+/** Why nobody knows when a schedule is due. */
+export const timingProblemOf = (row: ScheduleRecord): string | null => whyNot(() => checkRow(row));
+
+function whyNot(check: () => void): string | null {
   try {
-    checkRow(row);
+    check();
     return null;
   } catch (error) {
-    return (error as Error).message;
+    return isA(error, KeyMissingError) ? null : (error as Error).message;
   }
+}
+
+/** @throws KeyMissingError when a schedule's arguments are encrypted with a key that is not here */
+export function refuseWithoutKey({ name, args, kwargs }: ScheduleRecord): void {
+  refuseUnreadable(args, `the args of the schedule ${show(name)}`);
+  refuseUnreadable(kwargs, `the kwargs of the schedule ${show(name)}`);
 }
 
 const wholeOrNull: Reader<number | null> = (value, name) =>
@@ -229,6 +251,4 @@ function checkRow(row: ScheduleRecord): void {
   timeZone(row.timeZone, "time_zone");
   if (row.cron !== null) expression(row.cron, "cron");
   checkTogether(row, "timing");
-  decodeArgs(row.args);
-  decodeObject(row.kwargs, "kwargs");
 }

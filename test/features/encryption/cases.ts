@@ -397,6 +397,26 @@ export function encryptionCases(make: MakeRaw): void {
     );
   });
 
+  test("a worker without the key leaves schedules to one that has it, and pausing without the key fires nothing", async () => {
+    const raw = await make();
+    const keyed = await openWith(raw, { keys: [newKey("a")] });
+    const lacking = await openWith(raw);
+    await keyed.schedule("secret", { every: "1s" }, echo, marker);
+    await keyed.schedule("yearly", { cron: "0 0 1 1 *" }, echo, marker);
+    await lacking.pauseSchedule("yearly");
+    await lacking.resumeSchedule("yearly");
+    const first = await startedWorker(lacking, { pollInterval: 50 });
+    const told = new Promise<unknown>((resolve) => first.on("error", resolve));
+    expect(await told).toMatchObject({ code: "DBQ_KEY_MISSING", keyId: "a" });
+    expect(await keyed.listTasks()).toEqual([]);
+    expect(await lacking.getSchedule("secret")).toMatchObject({ problem: null, nextAt: expect.any(Date) });
+    await expect(lacking.triggerSchedule("secret")).rejects.toMatchObject({ code: "DBQ_KEY_MISSING" });
+    await startedWorker(keyed, { pollInterval: 50 });
+    const done = async () => (await keyed.listTasks({ scheduleName: "secret", status: "completed" })).length;
+    await expect.poll(done, { timeout: 20_000 }).toBeGreaterThan(2);
+    expect(await keyed.listTasks({ scheduleName: "yearly" })).toEqual([]);
+  });
+
   test("tasks of which the workers lack the key are unserved, and their cause names the key", async () => {
     const raw = await make();
     const keyed = await openWith(raw, { keys: [newKey("2026-11")] });

@@ -789,6 +789,23 @@ export function scheduleCases(database: string, target: () => Promise<string>): 
       },
     );
 
+    test.each([
+      ["cron = 'never'", "cron = '0 0 1 1 *'"],
+      ["args = '{}'", "args = '[]'"],
+    ])("resumed with the fault %s and then mended, it fires at its own slots only", async (fault, mend) => {
+      const queue = await opened();
+      const row = (set: string) => rawSql(queue, `update dbq_schedules set ${set} where name = 'a'`);
+      await queue.schedule("a", { cron: "0 0 1 1 *" }, report);
+      await queue.pauseSchedule("a");
+      await row(fault);
+      expect((await queue.resumeSchedule("a")).problem).not.toBeNull();
+      await row(mend);
+      await fire(queue);
+      expect(await tasksOf(queue, "a")).toEqual([]);
+      const { nextAt, problem } = (await queue.listSchedules())[0] ?? {};
+      expect([problem, nextAt?.getUTCMonth(), nextAt?.getUTCDate()]).toEqual([null, 0, 1]);
+    });
+
     test("a pause that is written again as an unreadable time stays a pause", async () => {
       const queue = await opened();
       await queue.schedule("a", hourly, report);
