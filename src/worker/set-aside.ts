@@ -20,7 +20,7 @@ export class SetAside {
   /** Sets the function of a task aside that cannot be read, and reports that, unless it is set aside already. */
   add({ id, func }: Pick<TaskRecord, "id" | "func">, error: Error): void {
     if (this.#funcs.has(func)) return;
-    this.#report(error, `task "${func}" (${id}), whose function this worker leaves alone for a minute`);
+    this.#report(error, `task "${func}" (${id}), whose function this process leaves alone for a minute`);
     this.#funcs.add(func);
     const end = () => {
       this.#funcs.delete(func);

@@ -7,7 +7,7 @@ import { KeyMissingError, TaskCorruptError } from "../../errors.ts";
 import type { ClaimRequest, Outcome, SettleAndClaimResult } from "../../store.ts";
 import type { TaskRecord } from "../../task.ts";
 import { watchForWork } from "../../worker/change-listener.ts";
-import { setAsideFor } from "../../worker/set-aside.ts";
+import { SetAside } from "../../worker/set-aside.ts";
 import { limitsAnswered, limitsAsked } from "../limits/contract.ts";
 import type { FullInternals } from "../queue.ts";
 import type { AnswerPlace } from "./answers.ts";
@@ -33,6 +33,7 @@ export interface ClaimOptions {
   maxAnswer: number;
   /** Tasks were scheduled. */
   onScheduled(): void;
+  report(error: unknown, where: string): void;
 }
 
 /** What ends a claim that waits. */
@@ -60,6 +61,8 @@ export class Claims {
   readonly #settling: Settling;
   readonly #options: ClaimOptions;
   readonly #polls: Polls;
+  /** Functions of which no agent gets a task for a while: this process lacks the key. */
+  readonly #setAside: SetAside;
   /** The functions whose tasks a limit or a pause was about in their last claim. */
   readonly #limited = new Set<string>();
   /** Tasks with a group that have ended since the last claim, or end with the next one. */
@@ -71,6 +74,7 @@ export class Claims {
     this.#settling = settling;
     this.#options = options;
     const { store, wakeups } = internals;
+    this.#setAside = new SetAside(options.report, () => wakeups.workAdded());
     this.#polls = new Polls(options.pollInterval, [
       (listener) => watchForWork(store, listener),
       (listener) => wakeups.onWorkAdded(listener),
@@ -147,12 +151,14 @@ export class Claims {
 
   async #look(
     session: Session,
-    body: ClaimBody,
+    asked: ClaimBody,
     outcomes: readonly Outcome[],
     key: string,
   ): Promise<ClaimedTasks & { more: boolean }> {
+    const body = { ...asked, funcs: this.#setAside.among(asked.funcs) };
     if (session.workerId === undefined) await this.#register(session, body.slots);
-    if (session.hasEnded) return { tasks: [], accepted: await this.#settling.settle(outcomes), more: false };
+    if (session.hasEnded || body.funcs.length === 0)
+      return { tasks: [], accepted: await this.#settling.settle(outcomes), more: false };
     const { registrations } = session;
     const claim = async (anew: boolean, settled: readonly Outcome[]) => {
       const freed = this.#freed.splice(0);
@@ -256,8 +262,10 @@ export class Claims {
         good.push(task);
       } catch (error) {
         // A Manager that has the key can hand it out.
-        if (error instanceof KeyMissingError) bad.push({ ...task, kind: "snoozed", delay: setAsideFor });
-        else bad.push({ ...task, kind: "failed", ...failureOf("failed", describeThrown(error)) });
+        if (error instanceof KeyMissingError) {
+          this.#setAside.add(task, error);
+          bad.push({ ...task, kind: "interrupted" });
+        } else bad.push({ ...task, kind: "failed", ...failureOf("failed", describeThrown(error)) });
       }
     }
     if (bad.length > 0) {

@@ -88,8 +88,11 @@ export class Desk {
     this.#options = options;
     this.#host = host;
     this.#settling = new Settling(internals.store, (...error) => host.report(...error));
-    const onScheduled = () => host.onScheduled();
-    this.#claims = new Claims(internals, this.#settling, { ...options, name: this.name, onScheduled });
+    this.#claims = new Claims(internals, this.#settling, {
+      ...{ ...options, name: this.name },
+      onScheduled: () => host.onScheduled(),
+      report: (...error) => host.report(...error),
+    });
     this.#gone = new GoneSessions(internals, host);
     this.#stopBeating = repeat(options.lease / 3, () => this.#tick(), { keepAlive: false });
   }
