@@ -272,8 +272,8 @@ export const agentFaults: readonly Mutant[] = [
     name: "first-claim-for-the-dead",
     why: "A Manager claims tasks for an agent that was killed while it registered: they wait for a lease.",
     in: "Claims.#look",
-    find: "if (session.hasEnded) return { tasks: [], accepted: await this.#settling.settle(outcomes), more: false };",
-    replace: "",
+    find: "session.hasEnded || body.funcs.length === 0",
+    replace: "body.funcs.length === 0",
     caughtBy: gone("an agent that is gone before its first claim has claimed nothing"),
   },
   {

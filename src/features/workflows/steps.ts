@@ -269,7 +269,13 @@ export interface Child {
 export const child: Child = Object.assign(
   <F extends Enqueueable>(fn: F, ...args: Parameters<F>): Promise<Awaited<ReturnType<F>>> => {
     const run = runOfTask("child");
-    const start = started(run, fn, args);
+    let start: ChildStart;
+    try {
+      start = started(run, fn, args);
+    } catch (error) {
+      // `settled` hears of wrong arguments as of a child that fails.
+      return new WaitPromise(({ reject }) => reject(error));
+    }
     return new WaitPromise<Awaited<ReturnType<F>>>((settle, mode) => {
       start.listen((id) => run.waitForChild(start, id, mode, settle as Settle<unknown>), settle.reject);
     });
@@ -295,6 +301,10 @@ function started(run: WorkflowRun, fn: Enqueueable, args: readonly unknown[]): C
   const call = run.hasChild(name)
     ? undefined
     : prepare(fn, args, internalsOf(run.port.queue).options.maxPayload);
+  if (call?.refuse)
+    throw new TypeError(
+      `child: task "${definition.name}" has onDuplicate "error": a child whose uniqueKey another task holds is that task`,
+    );
   const start = new ChildStart(name, definition.name, call);
   run.start(start);
   return start;

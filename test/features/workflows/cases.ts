@@ -166,6 +166,27 @@ export function workflowCases(database: string, place: () => Promise<string>): v
       expect(messages[18]).toContain("at least one promise");
     });
 
+    test("a child that cannot be enqueued rejects, and the others go on", async () => {
+      const queue = await start();
+      const leaf = named((text: unknown) => text);
+      const strict = task(uniqueName(), async (_given: string) => 1, {
+        input: schemaOf<string, string>(() => ({ issues: [{ message: "no" }] })),
+      });
+      const taken = leaf.with({ uniqueKey: "k", onDuplicate: "error" });
+      const flow = named(async () => {
+        const ends = await settled([
+          child(leaf, "fine"),
+          child(strict, 7 as never),
+          child(leaf, 7n as never),
+          child(taken, "x"),
+        ]);
+        return ends.map((one) => (one.status === "fulfilled" ? one.value : one.reason.name));
+      });
+      expect((await end(queue, await queue.enqueueTask(flow))).result).toEqual([
+        ...["fine", "InvalidArgumentsError", "NotSerializableError", "TypeError"],
+      ]);
+    });
+
     test("a step that runs when the function throws or returns is stored all the same", async () => {
       const queue = await start();
       const calls: string[] = [];
