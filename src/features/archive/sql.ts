@@ -6,7 +6,7 @@ import { columnsOf, fieldOf, kindOf, listed, parameterFor } from "../../stores/s
 import type { Dialect, Params } from "../../stores/sql/dialect.ts";
 import { plain, textLength } from "../../stores/sql/plain-rows.ts";
 import { count, insertedIds, type Program, type Runner, rows, rowsOnce } from "../../stores/sql/program.ts";
-import { clockOf, type Statement } from "../../stores/sql/statements.ts";
+import { clockOf, itemColumns, itemOf, type Statement } from "../../stores/sql/statements.ts";
 import { isFinished } from "../../stores/sql/statuses.ts";
 import type { Texts } from "../../stores/sql/texts.ts";
 import {
@@ -64,12 +64,24 @@ const holdKeyOf =
     where dbq_tasks.id = ${d.only(p.id)} and ${d.time(d.integer(p.until))} > ${d.now(p)}
       and not exists (select 1 from (select id from ${d.tasks} where ${d.holdsKey(p.uniqueKey)}) as holder)`;
 
+/** Which of these slots have a task. */
+const takenSlotsOf =
+  (d: Dialect): Statement =>
+  (p) =>
+    sql`
+    select item_name, item_slot from ${d.objects(p.slots, itemColumns(["name", "slot"]))}
+    where exists (select 1 from ${d.tasks}
+      where schedule_name = ${d.nameOf(itemOf("name"))} and slot = ${d.time(itemOf("slot"))})`;
+
+const slotKey = (name: unknown, slot: unknown): string => JSON.stringify([String(name), Number(slot)]);
+
 export class ArchiveOperations {
   readonly #d: Dialect;
   readonly #queries: Texts["queries"];
   readonly #lastIds: LastIds;
   readonly #now: Statement;
   readonly #holdKey: Statement;
+  readonly #takenSlots: Statement;
   readonly #of: Record<ArchivedTable, ReturnType<typeof tableStatements>>;
 
   constructor({ dialect, queries }: Texts, lastIds: LastIds) {
@@ -78,6 +90,7 @@ export class ArchiveOperations {
     this.#lastIds = lastIds;
     this.#now = clockOf(dialect);
     this.#holdKey = holdKeyOf(dialect);
+    this.#takenSlots = takenSlotsOf(dialect);
     const of = (table: ArchivedTable) => tableStatements(dialect, table);
     this.#of = {
       dbq_tasks: of("dbq_tasks"),
@@ -156,9 +169,10 @@ export class ArchiveOperations {
   *add(tasks: readonly StoredTask[]): Program<void> {
     const highest = Math.max(...tasks.map(({ task }) => Number(task.id)));
     if (!this.#d.transfer.followsInserts) yield* this.#lastIds.setLastId("dbq_tasks", highest);
+    const hasSlot = yield* this.#withFreeSlots(tasks);
     yield* insertedIds(
       this.#of.dbq_tasks.insert,
-      tasks.map(({ task }) => ({ ...task, unique_until: null })),
+      tasks.map(({ task }) => ({ ...task, unique_until: null, slot: hasSlot(task) ? task.slot : null })),
     );
     for (const { task } of tasks) {
       const { id, unique_key: uniqueKey, unique_until: until } = task;
@@ -169,6 +183,21 @@ export class ArchiveOperations {
         this.#of[table].insert,
         tasks.flatMap(({ parts }) => [...parts[table]]),
       );
+  }
+
+  /** Tells of each task, in their order, whether it has a slot that no other task has. */
+  *#withFreeSlots(tasks: readonly StoredTask[]): Program<(task: PlainRow) => boolean> {
+    const slots = tasks.flatMap(({ task: { schedule_name: name, slot } }) =>
+      name === null || slot === null ? [] : [{ name, slot }],
+    );
+    const found = slots.length === 0 ? [] : yield* rows(this.#takenSlots, { slots: JSON.stringify(slots) });
+    const taken = new Set(found.map(([name, slot]) => slotKey(name, slot)));
+    return ({ schedule_name: name, slot }) => {
+      const key = slotKey(name, slot);
+      if (name === null || slot === null || taken.has(key)) return false;
+      taken.add(key);
+      return true;
+    };
   }
 }
 

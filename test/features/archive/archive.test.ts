@@ -13,7 +13,14 @@ import {
   task,
 } from "../../../src/index.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
-import { asImported, copied, linesOf, queueWithTasks } from "./archived.ts";
+import {
+  asImported,
+  copied,
+  importedTakenSlot,
+  linesOf,
+  queueWithTasks,
+  takenSlotImported,
+} from "./archived.ts";
 
 /** A workflow that fails once, and then completes. */
 const pays = () =>
@@ -133,6 +140,10 @@ test("an imported task holds its unique key for the rest of its time, unless ano
   expect(await other.enqueueTask(free)).toBe(ids[0]);
   expect(await other.enqueueTask(taken)).toBe(rival);
   expect(await linesOf(next)).toEqual(lines);
+});
+
+test("a task whose slot another one has is imported without it", async () => {
+  expect(await importedTakenSlot(await temporaryQueue())).toEqual(takenSlotImported);
 });
 
 test("a wrong line is refused by its number, and no line of its batch is written", async () => {

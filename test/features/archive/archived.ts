@@ -1,6 +1,7 @@
 /** Queues with finished tasks of every kind, and a look at what they have. */
 import { join } from "node:path";
-import { type CountFilter, exportTasks, importTasks, type Queue } from "../../../src/index.ts";
+import { expect } from "vitest";
+import { type CountFilter, exportTasks, importTasks, type Queue, remoteTask } from "../../../src/index.ts";
 import { temporaryFolder, temporaryQueue } from "../../support/queue.ts";
 import { makeQueue } from "../transfer/moved-rows.ts";
 
@@ -28,3 +29,19 @@ export async function copied(lines: readonly string[], into: Queue): Promise<str
   await importTasks(into, lines);
   return await linesOf(into);
 }
+
+/** Imports the task of a schedule's slot, of which the app has made another one meanwhile, and a task of another slot with it. */
+export async function importedTakenSlot(queue: Queue): Promise<string[]> {
+  const [first, second] = [new Date("2026-01-01T00:00Z"), new Date("2026-01-02T00:00Z")];
+  await queue.schedule("nightly", { cron: "0 0 * * *" }, remoteTask("report"));
+  await queue.backfillSchedule("nightly", first, second);
+  await queue.cancelTasks({});
+  const lines = await linesOf(queue);
+  await queue.deleteTasks({});
+  await queue.backfillSchedule("nightly", first, first);
+  expect(await importTasks(queue, lines)).toEqual({ imported: 2, skipped: 0 });
+  const tasks = await queue.listTasks({ scheduleName: "nightly" });
+  return tasks.map(({ slot, status }) => `${status} ${slot?.toISOString().slice(0, 10)}`).sort();
+}
+
+export const takenSlotImported = ["cancelled 2026-01-02", "cancelled undefined", "pending 2026-01-01"];

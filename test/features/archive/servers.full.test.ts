@@ -5,7 +5,14 @@ import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { temporaryQueue, urlForTest } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
-import { asImported, copied, linesOf, queueWithTasks } from "./archived.ts";
+import {
+  asImported,
+  copied,
+  importedTakenSlot,
+  linesOf,
+  queueWithTasks,
+  takenSlotImported,
+} from "./archived.ts";
 
 const noServer = [await postgresServer(), await mysqlServer()].map(isMissing);
 
@@ -61,6 +68,15 @@ describe.skipIf(noServer.includes(true))("from SQLite to Postgres, to MySQL, to 
       await importTasks(other, lines);
       expect(await other.enqueueTask(call)).toBe(rival);
     }
+  });
+
+  test("a task whose slot another one has is imported without it in each database", {
+    timeout: 120_000,
+  }, async () => {
+    for (const make of [newSchema, newDatabase])
+      expect(await importedTakenSlot(await temporaryQueue({}, await urlForTest(make)))).toEqual(
+        takenSlotImported,
+      );
   });
 
   test("Postgres keeps imported tasks in the tables of finished tasks", { timeout: 120_000 }, async () => {
