@@ -283,7 +283,7 @@ export function remoteTask(name: string, options?: unknown): TaskFunction {
   const owner = `remoteTask "${name}"`;
   const { call, schemas } = readRemoteOptions(options, owner);
   const checks = checksOf(name, schemas, owner);
-  const definition = { ...remoteDefinition(label(name, "remoteTask: name")), call, checks };
+  const definition = { ...remoteDefinition(functionName(name, "remoteTask: name")), call, checks };
   return callable(registration(definition));
 }
 
@@ -356,8 +356,16 @@ export function callArguments(fn: { length: number }, args: readonly unknown[], 
   return [...args, ...new Array<undefined>(leftOut).fill(undefined), kwargs];
 }
 
+/** The function of a group's own task, which no worker runs: it is `waiting`, and ends when its members have. */
+export const groupFunction = "dbq.group";
+
+function functionName(value: unknown, name: string): string {
+  if (value === groupFunction) throw new TypeError(`${name}: ${groupFunction} is dbq's own: choose another name`);
+  return label(value, name);
+}
+
 function define(name: unknown, fn: unknown, options: unknown, place: DefinitionPlace): TaskDefinition {
-  const checked = label(name, "task: name");
+  const checked = functionName(name, "task: name");
   if (typeof fn !== "function")
     throw new TypeError(`task "${checked}": expected a function, got ${show(fn)}`);
   if (kindOf(fn) === "GeneratorFunction" || kindOf(fn) === "AsyncGeneratorFunction") {

@@ -3,6 +3,8 @@ import { Part } from "../../base/tasks/part.ts";
 import type { Inserted, MaybePromise, NewTask, Operated, TaskVersion } from "../../store.ts";
 import type { TaskRecord, TaskStatus } from "../../task.ts";
 
+export { groupFunction } from "../../base/tasks/registry.ts";
+
 /** The query for due work tells the jobs of workflows that tasks wait for something. */
 export const waitsDue = new Part<true>("waits");
 /** And in how many milliseconds the next of these waits ends because its time is over. */
@@ -274,6 +276,3 @@ export interface WorkflowStore {
 
 /** The waits that a look counts. */
 export const mostCountedWaits = 10_000;
-
-/** The function of a group's own task, which no worker runs: it is `waiting`, and ends when its members have. */
-export const groupFunction = "dbq.group";

@@ -8,7 +8,7 @@ import type { WorkflowsData } from "../../../src/features/dashboard/pages/workfl
 import { axisOf, readRun } from "../../../src/features/dashboard/runs.ts";
 import { type ShownRun, shownRun } from "../../../src/features/operate/shown.ts";
 import { all, child, step, waitForEvent } from "../../../src/features/workflows/steps.ts";
-import { type Task, task } from "../../../src/index.ts";
+import { remoteTask, type Task, task } from "../../../src/index.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
 import { textOf } from "./page-text.ts";
 import { type Desk, openDesk } from "./requests.ts";
@@ -172,6 +172,16 @@ test("a group that waits for many members is listed once, with some of them", as
   expect(textOf(await pageOf(desk, "/workflows"), "waiting")).toMatch(
     /waits for the tasks \d+, \d+, \d+, \d+, \d+ and others/,
   );
+});
+
+test("no copy of a group can be enqueued: its own task is none that a worker runs", async () => {
+  const desk = await openDesk();
+  const { id } = await desk.queue.enqueueGroup([[label, "a"]]);
+  expect(await pageOf(desk, `/tasks/${id}`)).not.toMatch(/Enqueue again|\/enqueue"/);
+  const { status, body } = await desk.api(`/api/tasks/${id}/enqueue`, {});
+  expect([status, body]).toMatchObject([400, { message: expect.stringContaining("dbq.group is dbq's own") }]);
+  await expect(async () => remoteTask("dbq.group")).rejects.toThrow(TypeError);
+  expect(() => task("dbq.group", () => 1)).toThrow("task: name: dbq.group is dbq's own");
 });
 
 test("a workflow that has ended stays in the list, under the task at its root", async () => {

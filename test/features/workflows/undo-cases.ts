@@ -337,10 +337,12 @@ export function undoCases(database: string, place: () => Promise<string>): void 
     test("an undo that fails for good stops no other; retryTask undoes it again, and the task ends as it was to end", async () => {
       const { queue } = await start();
       let broken = true;
+      const mended = deferred();
       const calls: string[] = [];
-      const refund = () => {
+      const refund = async () => {
         calls.push("refund");
         if (broken) throw new Error("no bank");
+        await mended.promise;
       };
       const flow = named(async () => {
         await step("charge", () => 1, { undo: { run: refund, maxRetries: 1, ...atOnce } });
@@ -359,8 +361,13 @@ export function undoCases(database: string, place: () => Promise<string>): void 
         undoError: { message: "no bank" },
       });
       expect(calls).toEqual(["return", "refund", "refund"]);
+      const open = async () => (await queue.listFailures()).map((kind) => kind.open);
+      expect(await open()).toEqual([1]);
       broken = false;
       expect(await queue.retryTask(id, { undo: true })).toMatchObject({ undoing: true, finishedAt: null });
+      // While it undoes its steps, it is not failed.
+      expect((await open()).filter((tasks) => tasks > 0)).toEqual([]);
+      mended.resolve();
       const ended = await end(queue, id);
       expect(ended).toMatchObject({ status: "cancelled", error: { message: "enough" } });
       expect(ended.error?.undo).toBeUndefined();

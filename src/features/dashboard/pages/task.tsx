@@ -3,6 +3,7 @@
 import type { FC } from "hono/jsx";
 import type { Attempt, TaskLog } from "../../../base/tasks/history.ts";
 import { waitsForStart } from "../../../base/tasks/pending.ts";
+import { groupFunction } from "../../../base/tasks/registry.ts";
 import type { ListedTask } from "../../../base/values/records.ts";
 import { isFinished, type Task, type TaskError } from "../../../task.ts";
 import { type Hold, noWait, type TaskWaits, waitsOf } from "../../operate/waits.ts";
@@ -146,9 +147,13 @@ const Actions: FC<{ task: Task; context: PageContext }> = ({ task: shown, contex
       ) : (
         ""
       )}
-      <ActionButton context={context} needs="enqueue" to={to("enqueue")}>
-        Enqueue again
-      </ActionButton>
+      {shown.func === groupFunction ? (
+        ""
+      ) : (
+        <ActionButton context={context} needs="enqueue" to={to("enqueue")}>
+          Enqueue again
+        </ActionButton>
+      )}
       {isFinished(shown.status) ? (
         ""
       ) : (
@@ -525,8 +530,8 @@ const Notes: FC<{ notes: TaskData["notes"] }> = ({ notes }) =>
     </Panel>
   );
 
-const canEditArgs = ({ argsAreStored, task: { cut }, json: { args } }: TaskData) =>
-  argsAreStored && cut?.args === undefined && (args ?? "").length <= longestJson;
+const canEditArgs = ({ argsAreStored, task: { cut, func }, json: { args } }: TaskData) =>
+  func !== groupFunction && argsAreStored && cut?.args === undefined && (args ?? "").length <= longestJson;
 
 /** The form that enqueues a copy with other arguments. */
 const Copy: FC<{ data: TaskData; context: PageContext }> = ({ data, data: { task: shown }, context }) =>

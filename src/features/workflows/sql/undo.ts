@@ -91,7 +91,7 @@ function writeStatements(d: Dialect) {
     hold: change(
       (
         p,
-      ) => sql`status = 'scheduled', error = coalesce(${d.json(p.error)}, error), result = null, finished_at = null,
+      ) => sql`status = 'scheduled', error = coalesce(${d.json(p.error)}, error), failure = null, result = null, finished_at = null,
         wait_until = ${d.time(d.integer(p.until))}, started_at = coalesce(started_at, ${d.now(p)}),
         uses = null, put_off_by = null, updated_at = ${d.now(p)}`,
     ),
