@@ -43,8 +43,8 @@ export const archiveFaults: readonly Mutant[] = [
     name: "archive-import-holds-keys",
     why: "An imported task holds a unique key, so that no new task gets it.",
     in: "ArchiveOperations.add",
-    find: "({ ...task, unique_until: null })",
-    replace: "task",
+    find: "unique_until: null, ",
+    replace: "",
     caughtBy: archive(
       "an export has the finished tasks that match, by id, and each JSON text as it is stored",
     ),
