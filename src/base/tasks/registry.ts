@@ -360,7 +360,8 @@ export function callArguments(fn: { length: number }, args: readonly unknown[], 
 export const groupFunction = "dbq.group";
 
 function functionName(value: unknown, name: string): string {
-  if (value === groupFunction) throw new TypeError(`${name}: ${groupFunction} is dbq's own: choose another name`);
+  if (value === groupFunction)
+    throw new TypeError(`${name}: ${groupFunction} is dbq's own: choose another name`);
   return label(value, name);
 }
 

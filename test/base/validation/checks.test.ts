@@ -110,7 +110,12 @@ test("a message names five issues, and the error has all of them", () => {
 });
 
 test("the message says so where a schema refuses and names no issue", () => {
-  const error = thrownBy(() => checks("input", schemaOf(() => ({ issues: [] }))).args?.([1]));
+  const error = thrownBy(() =>
+    checks(
+      "input",
+      schemaOf(() => ({ issues: [] })),
+    ).args?.([1]),
+  );
   expect(error).toMatchObject({ name: "InvalidArgumentsError", issues: [] });
   expect((error as Error).message).toMatch(/: the arguments are invalid: the schema gave no issue$/);
 });
