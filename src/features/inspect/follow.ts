@@ -36,7 +36,9 @@ export class TaskFollower {
    */
   constructor(queue: Queue, filter: CountFilter = {}, { logs = false }: FollowOptions = {}) {
     this.#queue = queue;
-    this.#tasks = new FollowedTasks(internalsOf(queue).store, readCountFilter(filter), logs);
+    const { store } = internalsOf(queue);
+    // A poll does not wait longer for the database than any request.
+    this.#tasks = new FollowedTasks({ ...store, ...store.requests }, readCountFilter(filter), logs);
   }
 
   /** Reads the tasks as they are: `poll` reports changes from here on. @throws QueueClosedError, DatabaseError */
