@@ -75,10 +75,11 @@ const tableLooks: readonly TableLook[] = [agentLook, ...limitLooks, drainLook, s
 export function operationsOf(texts: Texts, cycleOf?: CycleOf): Operations {
   const core = coreOperationsOf(texts, { claims: claimFeatures, looks: dueLooks }, cycleOf);
   const transfer = new TransferOperations(texts);
+  const schedules = new ScheduleOperations(core);
   return {
     ...core,
     agents: new AgentOperations(texts),
-    archive: new ArchiveOperations(texts, transfer),
+    archive: new ArchiveOperations(texts, transfer, schedules),
     causes: new CauseOperations(texts),
     causeReports: new CauseReportOperations(texts),
     drains: new DrainOperations(core),
@@ -88,7 +89,7 @@ export function operationsOf(texts: Texts, cycleOf?: CycleOf): Operations {
     hooks: owedHooksOf(core),
     limits: new LimitOperations(texts),
     look: new LookOperations(core),
-    schedules: new ScheduleOperations(core),
+    schedules,
     stats: new StatsOperations(texts),
     testing: new TestingOperations(texts),
     transfer,

@@ -42,7 +42,7 @@ export const archiveFaults: readonly Mutant[] = [
   {
     name: "archive-import-holds-keys",
     why: "An imported task holds a unique key, so that no new task gets it.",
-    in: "ArchiveOperations.add",
+    in: "ArchiveOperations.#toInsert",
     find: "unique_until: null, ",
     replace: "",
     caughtBy: archive(

@@ -32,7 +32,7 @@ export const scheduleFaults: readonly Mutant[] = [
   {
     name: "a-taken-slot-is-made-again",
     why: "A backfill and the slot itself refuse each other, and the schedule stands still.",
-    in: "ScheduleOperations.#taken",
+    in: "ScheduleOperations.taken",
     find: "if (slots.length === 0) return new Set();",
     replace: "if (slots.length >= 0) return new Set();",
     caughtBy: cases(

@@ -7,7 +7,7 @@ import { decode, decodeArgs, decodeObject } from "./codec.ts";
 import { isEnding, withoutEnding } from "./ending.ts";
 import { refuseUnreadable } from "./sealed.ts";
 
-/** Names every field: to spread so many and to add or change some takes ten times as long, which each listener to events would pay. */
+/** Each field is named: to spread so many, and then to add and change some, takes ten times as long, for each event of a worker. */
 export function toTask<R = unknown>(record: TaskRecord): Task<R> {
   const undoing = isEnding(record);
   return {
@@ -70,7 +70,8 @@ export function toListedTask(beginning: TaskBeginning): ListedTask {
   const task: ListedTask = toTask(beginning);
   if (cut.error !== undefined) task.error = errorBeginning(error ?? "");
   if (exactId !== null) task.id = exactId as unknown as TaskId;
-  return Object.keys(cut).length === 0 ? task : { ...task, cut };
+  if (Object.keys(cut).length > 0) task.cut = cut;
+  return task;
 }
 
 /** An error as dbq writes it begins with its name and message. */

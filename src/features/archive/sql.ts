@@ -6,7 +6,7 @@ import { columnsOf, fieldOf, kindOf, listed, parameterFor } from "../../stores/s
 import type { Dialect, Params } from "../../stores/sql/dialect.ts";
 import { plain, textLength } from "../../stores/sql/plain-rows.ts";
 import { count, insertedIds, type Program, type Runner, rows, rowsOnce } from "../../stores/sql/program.ts";
-import { clockOf, itemColumns, itemOf, type Statement } from "../../stores/sql/statements.ts";
+import { clockOf, type Statement } from "../../stores/sql/statements.ts";
 import { isFinished } from "../../stores/sql/statuses.ts";
 import type { Texts } from "../../stores/sql/texts.ts";
 import {
@@ -25,6 +25,11 @@ import {
 interface LastIds {
   lastId(table: "dbq_tasks"): Program<number>;
   setLastId(table: "dbq_tasks", id: number): Program<void>;
+}
+
+/** The part of the schedules' operations that knows which slots have a task. */
+interface Slots {
+  taken<T extends { scheduleName: string; slot: number | null }>(tasks: readonly T[]): Program<Set<T>>;
 }
 
 type ArchivedTable = "dbq_tasks" | PartTable;
@@ -64,33 +69,22 @@ const holdKeyOf =
     where dbq_tasks.id = ${d.only(p.id)} and ${d.time(d.integer(p.until))} > ${d.now(p)}
       and not exists (select 1 from (select id from ${d.tasks} where ${d.holdsKey(p.uniqueKey)}) as holder)`;
 
-/** Which of these slots have a task. */
-const takenSlotsOf =
-  (d: Dialect): Statement =>
-  (p) =>
-    sql`
-    select item_name, item_slot from ${d.objects(p.slots, itemColumns(["name", "slot"]))}
-    where exists (select 1 from ${d.tasks}
-      where schedule_name = ${d.nameOf(itemOf("name"))} and slot = ${d.time(itemOf("slot"))})`;
-
-const slotKey = (name: unknown, slot: unknown): string => JSON.stringify([String(name), Number(slot)]);
-
 export class ArchiveOperations {
   readonly #d: Dialect;
   readonly #queries: Texts["queries"];
   readonly #lastIds: LastIds;
   readonly #now: Statement;
   readonly #holdKey: Statement;
-  readonly #takenSlots: Statement;
+  readonly #slots: Slots;
   readonly #of: Record<ArchivedTable, ReturnType<typeof tableStatements>>;
 
-  constructor({ dialect, queries }: Texts, lastIds: LastIds) {
+  constructor({ dialect, queries }: Texts, lastIds: LastIds, slots: Slots) {
     this.#d = dialect;
     this.#queries = queries;
     this.#lastIds = lastIds;
     this.#now = clockOf(dialect);
     this.#holdKey = holdKeyOf(dialect);
-    this.#takenSlots = takenSlotsOf(dialect);
+    this.#slots = slots;
     const of = (table: ArchivedTable) => tableStatements(dialect, table);
     this.#of = {
       dbq_tasks: of("dbq_tasks"),
@@ -169,11 +163,7 @@ export class ArchiveOperations {
   *add(tasks: readonly StoredTask[]): Program<void> {
     const highest = Math.max(...tasks.map(({ task }) => Number(task.id)));
     if (!this.#d.transfer.followsInserts) yield* this.#lastIds.setLastId("dbq_tasks", highest);
-    const hasSlot = yield* this.#withFreeSlots(tasks);
-    yield* insertedIds(
-      this.#of.dbq_tasks.insert,
-      tasks.map(({ task }) => ({ ...task, unique_until: null, slot: hasSlot(task) ? task.slot : null })),
-    );
+    yield* insertedIds(this.#of.dbq_tasks.insert, yield* this.#toInsert(tasks));
     for (const { task } of tasks) {
       const { id, unique_key: uniqueKey, unique_until: until } = task;
       if (uniqueKey !== null && until !== null) yield* count(this.#holdKey, { id, uniqueKey, until }, false);
@@ -185,19 +175,21 @@ export class ArchiveOperations {
       );
   }
 
-  /** Tells of each task, in their order, whether it has a slot that no other task has. */
-  *#withFreeSlots(tasks: readonly StoredTask[]): Program<(task: PlainRow) => boolean> {
-    const slots = tasks.flatMap(({ task: { schedule_name: name, slot } }) =>
-      name === null || slot === null ? [] : [{ name, slot }],
-    );
-    const found = slots.length === 0 ? [] : yield* rows(this.#takenSlots, { slots: JSON.stringify(slots) });
-    const taken = new Set(found.map(([name, slot]) => slotKey(name, slot)));
-    return ({ schedule_name: name, slot }) => {
-      const key = slotKey(name, slot);
-      if (name === null || slot === null || taken.has(key)) return false;
-      taken.add(key);
-      return true;
-    };
+  /** The rows without their keys, and without slots that another task has. */
+  *#toInsert(tasks: readonly StoredTask[]): Program<PlainRow[]> {
+    const slotted = tasks.map(({ task }) => ({
+      task,
+      scheduleName: String(task.schedule_name),
+      slot: task.schedule_name === null ? null : (task.slot as number | null),
+    }));
+    const taken = yield* this.#slots.taken(slotted);
+    const given = new Set<string>();
+    return slotted.map((one) => {
+      const key = JSON.stringify([one.scheduleName, one.slot]);
+      const isFree = !taken.has(one) && !given.has(key);
+      given.add(key);
+      return { ...one.task, unique_until: null, slot: isFree ? one.slot : null };
+    });
   }
 }
 

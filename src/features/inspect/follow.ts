@@ -27,7 +27,7 @@ export interface FollowOptions {
  * between two polls, it reports those that the row still shows.
  */
 export class TaskFollower {
-  readonly #queue: Queue;
+  readonly #checkOpen: () => void;
   readonly #tasks: FollowedTasks;
 
   /**
@@ -35,15 +35,15 @@ export class TaskFollower {
    * @throws TypeError for a wrong filter
    */
   constructor(queue: Queue, filter: CountFilter = {}, { logs = false }: FollowOptions = {}) {
-    this.#queue = queue;
-    const { store } = internalsOf(queue);
+    const { store, checkOpen } = internalsOf(queue);
+    this.#checkOpen = checkOpen;
     // A poll does not wait longer for the database than any request.
     this.#tasks = new FollowedTasks({ ...store, ...store.requests }, readCountFilter(filter), logs);
   }
 
   /** Reads the tasks as they are: `poll` reports changes from here on. @throws QueueClosedError, DatabaseError */
   async start(): Promise<void> {
-    internalsOf(this.#queue).checkOpen();
+    this.#checkOpen();
     await this.#tasks.start();
   }
 
@@ -51,7 +51,7 @@ export class TaskFollower {
   async poll(): Promise<TaskChange[]> {
     const changes: TaskChange[] = [];
     for (let more = true; more; ) {
-      internalsOf(this.#queue).checkOpen();
+      this.#checkOpen();
       const look = await this.#tasks.look();
       for (const told of look.told) changes.push(...changesIn(told));
       more = look.more;
@@ -83,10 +83,12 @@ function changesIn(told: ToldTask): TaskChange[] {
 
 /** A task as it was inserted. */
 const inserted: Pick<KnownTask, "status" | "startedAt" | "retryCount"> = {
-  ...{ status: "pending", startedAt: null, retryCount: 0 },
+  status: "pending",
+  startedAt: null,
+  retryCount: 0,
 };
 
-/** What has led to the present status, as far as the row shows it. */
+/** The changes that have led to the task's present status. Of earlier ones, the row keeps its start alone. */
 function statusChanges({ task, before, isNew }: ToldTask): TaskChange[] {
   const known = before ?? inserted;
   const changes: TaskChange[] = [];

@@ -30,10 +30,7 @@ const afterAll = Number.MAX_SAFE_INTEGER;
 const unfinished = ["pending", "scheduled", "running", "waiting"] as const;
 
 /** A task as it was when its status was told last. */
-export type KnownTask = Pick<
-  TaskRecord,
-  "func" | "queueName" | "generationId" | "status" | "startedAt" | "retryCount"
->;
+export type KnownTask = Pick<TaskRecord, "func" | "queueName" | "status" | "startedAt" | "retryCount">;
 
 /** A task that is remembered: how far its events were told, and what is told of it once it is deleted. */
 interface Known {
@@ -68,16 +65,9 @@ const stateOf = ({ id, generationId, status, progress, progressNote }: TaskRecor
   ...{ id, generationId, status, progress, progressNote },
 });
 
-const knownTask = ({
-  func,
-  queueName,
-  generationId,
-  status,
-  startedAt,
-  retryCount,
-}: TaskRecord): KnownTask => ({
-  ...{ func, queueName, generationId, status, startedAt, retryCount },
-});
+function knownTask({ func, queueName, status, startedAt, retryCount }: TaskRecord): KnownTask {
+  return { func, queueName, status, startedAt, retryCount };
+}
 
 export class FollowedTasks {
   readonly #store: FollowStore;
@@ -118,7 +108,7 @@ export class FollowedTasks {
     }
   }
 
-  /** What has happened since the last look. */
+  /** Looks once, and returns the tasks that have changed since the last look. */
   async look(): Promise<TasksLook> {
     const states = await this.#states();
     const moved = [...states.values()].filter((state) => this.#hasMoved(state)).map(({ id }) => id);
@@ -241,11 +231,11 @@ export class FollowedTasks {
    * others, those that were not read for longest.
    */
   #forget(): void {
-    const isFirst = [isFinished, (status: TaskStatus) => status !== "running", () => true];
-    for (const may of isFirst)
+    const inTurn = [isFinished, (status: TaskStatus) => status !== "running", () => true];
+    for (const isOfTurn of inTurn)
       for (const [id, { last }] of this.#known) {
         if (this.#known.size <= mostKnown) return;
-        if (may(last.status)) this.#known.delete(id);
+        if (isOfTurn(last.status)) this.#known.delete(id);
       }
   }
 

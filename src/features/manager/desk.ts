@@ -89,7 +89,8 @@ export class Desk {
     this.#host = host;
     this.#settling = new Settling(internals.store, (...error) => host.report(...error));
     this.#claims = new Claims(internals, this.#settling, {
-      ...{ ...options, name: this.name },
+      ...options,
+      name: this.name,
       onScheduled: () => host.onScheduled(),
       report: (...error) => host.report(...error),
     });

@@ -179,7 +179,7 @@ export class Actions implements ScheduleActions {
     );
   }
 
-  /** Slots until now are skipped. A schedule of which nobody knows when it is due goes on when it is mended. */
+  /** The schedule skips its slots until now. If its timing cannot be read, it goes on once somebody has mended its row. */
   resumeSchedule(name: string): MaybePromise<Schedule> {
     return this.#change(name, "resumeSchedule", (row, now) => {
       const nextAt = timingProblemOf(row) === null ? nextDue(row, now) : now + brokenAfter;

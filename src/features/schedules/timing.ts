@@ -209,7 +209,7 @@ export const problemOf = (row: ScheduleRecord): string | null =>
     decodeObject(row.kwargs, "kwargs");
   });
 
-/** Why nobody knows when a schedule is due. */
+/** Why the timing of this row cannot be read. Null: it can. */
 export const timingProblemOf = (row: ScheduleRecord): string | null => whyNot(() => checkRow(row));
 
 function whyNot(check: () => void): string | null {

@@ -128,22 +128,32 @@ async function stepAlone<T>(
   const { maxRetries = 0, backoff, timeout, undo } = read;
   const run = currentRun("step");
   if (!run) return await fn();
-  const key = run.nameOf(named);
+  return await once(run, named, undo, async (key, startedAt) => {
+    const value = await tried(asStep(run, key, fn), { maxRetries, backoff, timeout }, run.port.signal);
+    await run.store(run.newStep(key, startedAt, value, undo !== undefined));
+    return value;
+  });
+}
+
+/** The value of the stored step of this name. Where there is none, that of `act`, which stores it. */
+async function once<T>(
+  run: WorkflowRun,
+  name: string,
+  undo: StepUndo | undefined,
+  act: (key: string, startedAt: number) => Promise<T>,
+): Promise<T> {
+  const key = run.nameOf(name);
   const stored = await run.stored(key);
   if (stored && undo) run.met(key, undo);
-  if (stored) return stored.value as Awaited<T>;
+  if (stored) return stored.value as T;
   return await run.runStep(key, async () => {
     const startedAt = run.now();
-    const call = asStep(run, key, fn);
-    let value: Awaited<T>;
     try {
-      value = await tried(call, { maxRetries, backoff, timeout }, run.port.signal);
-      await run.store(run.newStep(key, startedAt, value, undo !== undefined));
+      return await act(key, startedAt);
     } catch (error) {
       run.failed(key, startedAt, error);
       throw error;
     }
-    return value;
   });
 }
 
@@ -178,21 +188,11 @@ async function stepWithin<T>(
   const named = stepName(name, "step.within: name");
   callable(fn, `step.within "${named}"`);
   const { undo } = readOptions<{ undo?: StepUndo }>(options, `step.within "${named}"`, withinReaders);
-  const key = run.nameOf(named);
-  const stored = await run.stored(key);
-  if (stored && undo) run.met(key, undo);
-  if (stored) return stored.value as Awaited<T>;
-  return await run.runStep(key, async () => {
-    const startedAt = run.now();
+  return await once(run, named, undo, (key, startedAt) => {
     const call = (tx: unknown) => asStep(run, key, () => fn(tx))() as MaybePromise<Awaited<T>>;
-    try {
-      return await run.marked(`step.within "${name}"`, fn, call, (writes, value) =>
-        writes.storeStep(run.port.record, run.newStep(key, startedAt, value, undo !== undefined)),
-      );
-    } catch (error) {
-      run.failed(key, startedAt, error);
-      throw error;
-    }
+    return run.marked(`step.within "${name}"`, fn, call, (writes, value) =>
+      writes.storeStep(run.port.record, run.newStep(key, startedAt, value, undo !== undefined)),
+    );
   });
 }
 

@@ -24,7 +24,7 @@ const mostRows = 10_000;
 /** Rows that one fact names. */
 const mostNamed = 5;
 
-/** What is looked at in a table. Each feature says it of its own. */
+/** The columns of a table in which dbq looks for values that it cannot read. Each feature declares those of its own tables. */
 export interface TableLook {
   table: Table;
   /** The columns that name a row. */

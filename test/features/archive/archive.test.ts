@@ -13,14 +13,7 @@ import {
   task,
 } from "../../../src/index.ts";
 import { startedWorker, temporaryQueue, uniqueName } from "../../support/queue.ts";
-import {
-  asImported,
-  copied,
-  importedTakenSlot,
-  linesOf,
-  queueWithTasks,
-  takenSlotImported,
-} from "./archived.ts";
+import { asImported, copied, importTakenSlot, linesOf, queueWithTasks } from "./archived.ts";
 
 /** A workflow that fails once, and then completes. */
 const pays = () =>
@@ -143,7 +136,7 @@ test("an imported task holds its unique key for the rest of its time, unless ano
 });
 
 test("a task whose slot another one has is imported without it", async () => {
-  expect(await importedTakenSlot(await temporaryQueue())).toEqual(takenSlotImported);
+  await importTakenSlot(await temporaryQueue());
 });
 
 test("a wrong line is refused by its number, and no line of its batch is written", async () => {

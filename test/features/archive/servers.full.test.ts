@@ -5,14 +5,7 @@ import { mysqlServer, newDatabase } from "../../support/mysql.ts";
 import { newSchema, postgresServer } from "../../support/postgres.ts";
 import { temporaryQueue, urlForTest } from "../../support/queue.ts";
 import { isMissing } from "../../support/server.ts";
-import {
-  asImported,
-  copied,
-  importedTakenSlot,
-  linesOf,
-  queueWithTasks,
-  takenSlotImported,
-} from "./archived.ts";
+import { asImported, copied, importTakenSlot, linesOf, queueWithTasks } from "./archived.ts";
 
 const noServer = [await postgresServer(), await mysqlServer()].map(isMissing);
 
@@ -74,9 +67,7 @@ describe.skipIf(noServer.includes(true))("from SQLite to Postgres, to MySQL, to 
     timeout: 120_000,
   }, async () => {
     for (const make of [newSchema, newDatabase])
-      expect(await importedTakenSlot(await temporaryQueue({}, await urlForTest(make)))).toEqual(
-        takenSlotImported,
-      );
+      await importTakenSlot(await temporaryQueue({}, await urlForTest(make)));
   });
 
   test("Postgres keeps imported tasks in the tables of finished tasks", { timeout: 120_000 }, async () => {

@@ -356,10 +356,8 @@ export class ScheduleOperations {
   /** Makes the tasks of these changes, but for slots that have one. Whoever makes one has locked its schedule's row. */
   *#make(wanted: readonly ScheduleChange[]): Program<MadeTask[][]> {
     const all = wanted.flatMap(({ tasks = [] }) => tasks);
-    const taken = yield* this.#taken(all);
-    const isNew = ({ scheduleName, slot }: ScheduledTask) =>
-      slot === null || !taken.has(keyOf(scheduleName, slot));
-    const fresh = all.filter(isNew);
+    const taken = yield* this.taken(all);
+    const fresh = all.filter((task) => !taken.has(task));
     const inserted = yield* this.#tasks.insert(fresh, "report");
     const stamps = fresh.flatMap(({ scheduleName, slot }, i) => {
       const { id, duplicate } = inserted[i] as Inserted;
@@ -376,11 +374,15 @@ export class ScheduleOperations {
     );
   }
 
-  *#taken(tasks: readonly ScheduledTask[]): Program<Set<string>> {
+  /** Those of these tasks whose slot has a task already. */
+  *taken<T extends Pick<ScheduledTask, "scheduleName" | "slot">>(tasks: readonly T[]): Program<Set<T>> {
     const slots = tasks.flatMap(({ scheduleName: name, slot }) => (slot === null ? [] : [{ name, slot }]));
     if (slots.length === 0) return new Set();
     const found = yield* rows(this.#s.taken, { slots: JSON.stringify(slots) });
-    return new Set(found.map(([name, slot]) => keyOf(name, slot)));
+    const keys = new Set(found.map(([name, slot]) => keyOf(name, slot)));
+    return new Set(
+      tasks.filter(({ scheduleName, slot }) => slot !== null && keys.has(keyOf(scheduleName, slot))),
+    );
   }
 }
 
